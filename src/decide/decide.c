@@ -3,7 +3,7 @@
  * docs/decision.md.
  *
  * Invariants: equal inputs give equal decisions; a gate after "no change" never makes a change
- * larger. The module keeps no state, and reads neither documents nor clocks (decision_decode.c,
+ * larger. The module keeps no state, and reads neither documents nor clocks (decision.c,
  * engine/). Long because proposals and gates are one computation, read from top to bottom.
  */
 #include <alertscaler/decide/decide.h>

@@ -1,65 +1,59 @@
 /*
- * What the modules of decision documents share: decision_decode.c, decision_encode.c,
- * decision_snapshot.c. Amounts of snapshots are lists of numbers in the order of docs/decision.md:
- * millicores, bytes, bytes, pods, then extended resources.
+ * What the modules of decision documents share: decision.c, decision_action.c,
+ * decision_snapshot.c. While a document is read, the context of its rows is the snapshot
+ * (struct as_snapshot), or NULL.
  */
 #ifndef ALERTSCALER_SRC_DECIDE_DECISION_PRIVATE_H
 #define ALERTSCALER_SRC_DECIDE_DECISION_PRIVATE_H
 
 #include <alertscaler/decide/decide.h>
-#include <alertscaler/doc/json_reader.h>
-#include <alertscaler/doc/json_writer.h>
+#include <alertscaler/doc/rows.h>
 
-/* Words, each list with a NULL at the end: decision_decode.c. */
-extern const struct as_read_word as_decision_phases[];
-extern const struct as_read_word as_decision_selects[];
-extern const struct as_read_word as_decision_policy_types[];
-extern const struct as_read_word as_decision_resources[];
+/* A function for `get_word` of a row, from words. */
+#define DECISION_WORDS(NAME, ...)                                                                  \
+    static const char *NAME(unsigned value)                                                        \
+    {                                                                                              \
+        static const char *const words[] = {__VA_ARGS__};                                          \
+        return value < AS_ARRAY_SIZE(words) ? words[value] : NULL;                                 \
+    }
+/* From a function of an enum with COUNT values. */
+#define DECISION_WORDS_OF(NAME, ENUM, COUNT, GET)                                                  \
+    static const char *NAME(unsigned value)                                                        \
+    {                                                                                              \
+        return value < (COUNT) ? GET((ENUM)value) : NULL;                                          \
+    }
 
-/* `approval` of a proposal. */
-void as_decision_write_approval(struct as_json_writer *json, const struct as_approval_terms *terms);
+/* `action` of a proposal (struct as_action): decision_action.c. */
+extern const struct as_row_type as_row_action;
+#define AS_ROW_TYPE_action struct as_action
 
-/* Snapshots: decision_snapshot.c. */
+/* Snapshots of pools: decision_snapshot.c. */
+#define DECISION_GROUPS_MAX 10000 /* of a cluster */
+#define DECISION_NODES_MAX  (2 * AS_SNAPSHOT_NODES_MAX + AS_SNAPSHOT_DRAINED_MAX)
 
-/* Readers. `snapshot` is filled in parts; what it points to is memory of the arena. */
-struct snapshot_reader {
-    struct as_arena *arena;
-    bool has_v3; /* fields that documents have from version 3 on */
-    struct as_snapshot *snapshot;
-};
+extern const struct as_row as_decision_pool_rows[];      /* struct as_pool_config */
+extern const struct as_row as_decision_asked_rows[];     /* struct as_asked */
+extern const struct as_row as_decision_budget_rows[];    /* struct as_snapshot_budget */
+extern const struct as_row as_decision_group_rows[];     /* struct as_snapshot_group */
+extern const struct as_row as_decision_kept_rows[];      /* uint64_t[AS_STAY_COUNT] */
+extern const struct as_row as_decision_leaving_rows[];   /* struct as_snapshot */
+extern const struct as_row as_decision_node_rows[];      /* struct as_snapshot_node */
+extern const struct as_row as_decision_pod_class_rows[]; /* struct as_snapshot_pod_class */
+extern const struct as_row as_decision_unneeded_rows[];  /* struct as_unneeded */
+extern const struct as_pool_config as_decision_pool;     /* without members */
+extern const struct as_snapshot_group as_decision_group;
+extern const struct as_snapshot_node as_decision_node;
+extern const struct as_snapshot_pod_class as_decision_pod_class;
 
-void decision_read_pool(struct as_reader *target, struct as_arena *arena,
-                        struct as_decide_input *input);
-/* What `observed`, `history` and the document have of it. Nothing is taken where `observed` has
- * neither `groups` nor `pool_error`. */
-void decision_read_snapshot(struct as_reader *observed, struct as_arena *arena,
-                            struct as_decide_input *input);
-void decision_read_memory(struct as_reader *history, struct snapshot_reader *reader);
-void decision_read_seed(struct as_reader *root, struct as_snapshot *snapshot);
+/* [class, count] each: const struct as_snapshot_pods *, with its count. */
+extern const struct as_row_type as_row_pods;
+#define AS_ROW_TYPE_pods const struct as_snapshot_pods *
+extern const struct as_row_type as_row_resource_names; /* struct as_res_names */
+#define AS_ROW_TYPE_resource_names struct as_res_names
 
-/* Nothing is set where the member is absent. */
-void decision_read_text(struct as_reader *reader, const char *name, struct as_arena *arena,
-                        const char **text_out);
-const char *const *decision_read_texts(struct as_reader *reader, const char *name,
-                                       struct as_arena *arena, size_t *count_out);
-
-/* Writers, each of the members of an object whose keys ascend; `write_*_to` of those between two
- * others. */
-void decision_write_pool(struct as_json_writer *json, const struct as_pool_config *pool);
-void decision_write_budgets_to_kept(struct as_json_writer *json,
-                                    const struct as_snapshot *snapshot);
-void decision_write_leaving(struct as_json_writer *json, const struct as_snapshot *snapshot);
-void decision_write_pending_to_plan(struct as_json_writer *json,
-                                    const struct as_decide_input *input);
-void decision_write_nodes(struct as_json_writer *json, const struct as_snapshot *snapshot);
-void decision_write_resources_to_pod_classes(struct as_json_writer *json,
-                                             const struct as_snapshot *snapshot);
-void decision_write_asked(struct as_json_writer *json, const struct as_asked *asked, size_t count);
-void decision_write_unneeded(struct as_json_writer *json, const struct as_unneeded *unneeded,
-                             size_t count);
-void decision_write_time(struct as_json_writer *json, const char *key, as_maybe_time time);
-void decision_write_kept(struct as_json_writer *json, const uint64_t kept[AS_STAY_COUNT]);
-void decision_write_pods(struct as_json_writer *json, const char *key,
-                         const struct as_snapshot_pods *pods, size_t count);
+/* Sorts the nodes, and refuses two of one name. */
+void decision_sort_nodes(struct as_reader *observed, struct as_snapshot *snapshot);
+/* Likewise what is remembered of nodes. */
+void decision_sort_unneeded(struct as_reader *history, struct as_snapshot *snapshot);
 
 #endif

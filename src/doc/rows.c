@@ -51,11 +51,6 @@ static void *row_add_items(struct as_rows_input *input, const struct as_row *row
     return items;
 }
 
-static bool row_has_no_items(const struct as_row *row, const void *base)
-{
-    return row_get_count(row, base) == 0;
-}
-
 static bool row_has_no_pointer(const struct as_row *row, const void *base)
 {
     return !row_get_pointer(row, base);
@@ -153,7 +148,7 @@ static void texts_read(struct as_rows_input *input, struct as_reader *object,
 }
 
 const struct as_row_type as_row_texts = {
-    .write = texts_write, .read = texts_read, .is_unset = row_has_no_items};
+    .write = texts_write, .read = texts_read, .is_unset = row_has_no_pointer};
 
 /* ---- numbers ---- */
 
@@ -508,7 +503,7 @@ static void list_read(struct as_rows_input *input, struct as_reader *object,
 }
 
 const struct as_row_type as_row_list = {
-    .write = list_write, .read = list_read, .is_unset = row_has_no_items};
+    .write = list_write, .read = list_read, .is_unset = row_has_no_pointer};
 
 static void part_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -539,8 +534,13 @@ static bool row_is_left_out(const struct as_row *row, const void *base)
 {
     if (row->has_at > 0 && !*(const bool *)(const void *)((const char *)base + row->has_at - 1))
         return true;
-    return row->presence == AS_ROW_OPTIONAL && row->type->is_unset &&
-           row->type->is_unset(row, base);
+    if (row->presence == AS_ROW_FILLED)
+        return row_get_count(row, base) == 0;
+    if (row->presence != AS_ROW_OPTIONAL)
+        return false;
+    if (row->is_unset)
+        return row->is_unset(base);
+    return row->type->is_unset && row->type->is_unset(row, base);
 }
 
 static bool part_is_unset(const struct as_row *row, const void *from)

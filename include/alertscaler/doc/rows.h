@@ -34,6 +34,7 @@
 
 enum as_row_presence {
     AS_ROW_OPTIONAL, /* written unless it is unset; may be absent */
+    AS_ROW_FILLED,   /* texts, list: written if it has items; may be absent */
     AS_ROW_DEFAULT,  /* always written; may be absent */
     AS_ROW_REQUIRED, /* always written; an absent member is an error */
 };
@@ -60,6 +61,7 @@ struct as_row {
     const struct as_row *rows; /* list, object, part */
     const void *defaults;      /* list, object: an item without members; NULL: zeros */
     const char *(*get_word)(unsigned value); /* word, bits; NULL beyond the last value */
+    bool (*is_unset)(const void *base);      /* of the struct; NULL: the type says it */
     /* At the end of a table: completes and checks the struct, once its members are read. */
     void (*check)(struct as_rows_input *input, struct as_reader *object, void *to);
 };
@@ -101,8 +103,8 @@ extern const struct as_row_type as_row_wall;       /* as_wall_time: microseconds
 extern const struct as_row_type as_row_time;       /* as_wall_time: RFC 3339 */
 extern const struct as_row_type as_row_maybe_time; /* as_maybe_time: RFC 3339; unset: null */
 extern const struct as_row_type as_row_seconds;    /* int64_t, microseconds: a number of seconds */
-extern const struct as_row_type as_row_texts;      /* const char *const *; unset: no items */
-extern const struct as_row_type as_row_list;       /* pointer to structs; unset: no items */
+extern const struct as_row_type as_row_texts;      /* const char *const *; unset: NULL */
+extern const struct as_row_type as_row_list;       /* pointer to structs; unset: NULL */
 extern const struct as_row_type as_row_object;     /* pointer to a struct; unset: NULL */
 extern const struct as_row_type as_row_part;       /* struct, or at 0 the struct of the row itself:
                                                       an object; unset: all its rows */

@@ -241,7 +241,9 @@ Test(decision_snapshot, what_cannot_be_is_refused_with_its_place)
         {"\"group\":0,", "",
          "observed.pool_nodes[0].group: missing: without a group a node \"stays\""},
         {"\"stays\":\"no_group\"", "\"stays\":\"asleep\"",
-         "observed.pool_nodes[1].stays: \"asleep\" is no reason to stay"},
+         "observed.pool_nodes[1].stays: expected leaving, disabled, no_group, paused, held, "
+         "dry_run, unreadable, no_choice, in_progress, starting, utilized, unevictable, budget, "
+         "no_room, receives, shortly, at_once or at_min"},
         {"\"utilization\":12.5", "\"utilization\":-1",
          "observed.pool_nodes[0].utilization: expected a number that is not negative"},
         {"\"effect\":\"NoExecute\"", "\"effect\":\"Never\"",
@@ -254,7 +256,7 @@ Test(decision_snapshot, what_cannot_be_is_refused_with_its_place)
         {"\"budgets\":[0,1]", "\"budgets\":[1,0]",
          "observed.shapes[1].budgets: [1]: expected ascending indices of budgets"},
         {"\"requests\":[1,1,0,1]", "\"requests\":[1,-1]",
-         "observed.shapes[1].requests: [1]: below 0"},
+         "observed.shapes[1].requests: [1]: expected an integer from 0 to 2^62"},
         {"\"port\":80", "\"port\":65536",
          "observed.shapes[1].ports[0].port: expected an integer from 0 to 65535"},
         {"\"operator\":\"Gt\"", "\"operator\":\"Like\"",
@@ -273,7 +275,7 @@ Test(decision_snapshot, what_cannot_be_is_refused_with_its_place)
          "target.pool.at_once.drain: expected an integer from 0 to 2147483647"},
         {"\"seed\":\"fffffffffffffff0\"", "\"seed\":7", "seed: expected a string"},
         {"\"expendable\":[500]", "\"expendable\":[-1]",
-         "observed.pool_nodes[0].expendable: [0]: below 0"},
+         "observed.pool_nodes[0].expendable: [0]: expected an integer from 0 to 2^62"},
         {"\"v\":3", "\"v\":1", "target.pool: unknown field"},
     };
 

@@ -165,6 +165,14 @@ Test(rows, what_is_unset_is_left_out_and_absent_members_keep_their_values)
     input_free(&input);
 }
 
+Test(rows, an_empty_list_is_written_unless_its_row_must_be_filled)
+{
+    static const struct item none[1];
+    expect_written(&(struct sample){.items = none},
+                   "{\"at\":0,\"colour\":\"red\",\"digest\":\"0000000000000000\",\"items\":[],"
+                   "\"small\":0}");
+}
+
 Test(rows, a_text_that_is_too_long_is_cut_between_characters)
 {
     expect_written(&(struct sample){.text = "abc\xC3\xA4"},
@@ -297,7 +305,7 @@ static const struct as_row event_rows[] = {
     {AS_ROW("colours", bits, event, colours, OPTIONAL), .get_word = get_colour},
     {AS_ROW("end", maybe_time, event, end, DEFAULT)},
     {.name = "index", .type = &index_type, .pass = 1},
-    {AS_ROW_OF("items", list, event, items, OPTIONAL, item_rows),
+    {AS_ROW_OF("items", list, event, items, FILLED, item_rows),
      .count_at = AS_ROW_COUNT(event, item_count), .min = 1, .max = 2, .defaults = &item_default},
     {AS_ROW("note", maybe_text, event, note, DEFAULT)},
     {AS_ROW("owner", text, other, owner, DEFAULT), .via = AS_ROW_VIA(event, other)},
@@ -357,7 +365,8 @@ Test(rows, numbers_times_parts_and_members_elsewhere_are_read_and_written_to_the
 
 Test(rows, numbers_times_and_parts_that_are_unset_are_left_out)
 {
-    const struct event event = {.share = NAN, .ratio = NAN, .has_ratio = true};
+    static const struct item none[1];
+    const struct event event = {.share = NAN, .ratio = NAN, .has_ratio = true, .items = none};
     expect_event(&event, "{\"at\":\"1970-01-01T00:00:00Z\",\"end\":null,\"index\":0,"
                          "\"note\":null}");
 }
