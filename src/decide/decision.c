@@ -905,32 +905,17 @@ static const struct as_row_type take_type = {.write = take_write};
 /* What each proposal came to. */
 struct result {
     const char *approval, *reason, *rule;
-    const struct as_proposal_result *result;
+    bool has_desired, has_value;
+    int32_t desired;
+    double value;
 };
-
-/* An i32, or null: base is the struct, which says whether there is one. */
-static void desired_write(struct as_json_writer *json, const struct as_row *row, const void *base)
-{
-    const struct as_proposal_result *result = base;
-    (void)row;
-    if (result->has_size || result->is_floor)
-        as_json_write_i64(json, result->desired);
-    else
-        as_json_write_null(json);
-}
-
-static const struct as_row_type desired_type = {.write = desired_write};
 
 static const struct as_row result_rows[] = {
     {AS_ROW("approval", maybe_text, result, approval, OPTIONAL)},
-    {.name = "desired",
-     .type = &desired_type,
-     .presence = AS_ROW_DEFAULT,
-     .via = AS_ROW_VIA(result, result)},
+    {AS_ROW("desired", i32, result, desired, REQUIRED), .has_at = AS_ROW_HAS(result, has_desired)},
     {AS_ROW("reason", text, result, reason, DEFAULT)},
     {AS_ROW("rule", maybe_text, result, rule, DEFAULT)},
-    {AS_ROW("value", number, as_proposal_result, value, DEFAULT), .via = AS_ROW_VIA(result, result),
-     .has_at = AS_ROW_HAS(as_proposal_result, has_value)},
+    {AS_ROW("value", number, result, value, DEFAULT), .has_at = AS_ROW_HAS(result, has_value)},
     {.name = NULL},
 };
 
@@ -958,26 +943,16 @@ static void results_write(struct as_json_writer *json, const struct as_row *row,
         const struct result written = {.approval = as_approval_use_get_word(result->approval),
                                        .reason = get_result_word(result),
                                        .rule = answer->input->proposals[i].rule,
-                                       .result = result};
+                                       .has_desired = result->has_size || result->is_floor,
+                                       .desired = result->desired,
+                                       .has_value = result->has_value,
+                                       .value = result->value};
         as_rows_write(json, row->rows, &written);
     }
     as_json_end_array(json);
 }
 
 static const struct as_row_type results_type = {.write = results_write};
-
-static void recommendation_write(struct as_json_writer *json, const struct as_row *row,
-                                 const void *base)
-{
-    const struct as_decision *decision = base;
-    (void)row;
-    if (decision->has_recommendation)
-        as_json_write_i64(json, decision->recommendation);
-    else
-        as_json_write_null(json);
-}
-
-static const struct as_row_type recommendation_type = {.write = recommendation_write};
 
 static bool has_no_holder(const void *base)
 {
@@ -1038,10 +1013,8 @@ static const struct as_row answer_rows[] = {
     {.name = "overdue", .type = &overdue_type, .rows = overdue_rows, .is_unset = has_no_overdue},
     {.name = "proposals", .type = &results_type, .presence = AS_ROW_DEFAULT, .rows = result_rows},
     {AS_ROW("reason", word, as_decision, reason, DEFAULT), .via = DECISION, .get_word = get_reason},
-    {.name = "recommendation",
-     .type = &recommendation_type,
-     .presence = AS_ROW_DEFAULT,
-     .via = DECISION},
+    {AS_ROW("recommendation", i32, as_decision, recommendation, REQUIRED), .via = DECISION,
+     .has_at = AS_ROW_HAS(as_decision, has_recommendation)},
     {AS_ROW("replicas", i32, as_decision, replicas, DEFAULT), .via = DECISION},
     {AS_ROW("rule", maybe_text, as_decision, rule, DEFAULT), .via = DECISION},
     {.name = "skipped", .type = &skipped_type, .rows = skipped_rows, .is_unset = has_no_plan},

@@ -530,17 +530,25 @@ static const void *row_get_base(const struct as_row *row, const void *from)
     return base;
 }
 
+static bool row_has_member(const struct as_row *row, const void *base)
+{
+    return row->has_at == 0 || *(const bool *)(const void *)((const char *)base + row->has_at - 1);
+}
+
 static bool row_is_left_out(const struct as_row *row, const void *base)
 {
-    if (row->has_at > 0 && !*(const bool *)(const void *)((const char *)base + row->has_at - 1))
-        return true;
-    if (row->presence == AS_ROW_FILLED)
-        return row_get_count(row, base) == 0;
-    if (row->presence != AS_ROW_OPTIONAL)
-        return false;
-    if (row->is_unset)
-        return row->is_unset(base);
-    return row->type->is_unset && row->type->is_unset(row, base);
+    switch (row->presence) {
+    case AS_ROW_OPTIONAL:
+        if (!row_has_member(row, base))
+            return true;
+        if (row->is_unset)
+            return row->is_unset(base);
+        return row->type->is_unset && row->type->is_unset(row, base);
+    case AS_ROW_FILLED: return row_get_count(row, base) == 0;
+    case AS_ROW_DEFAULT: return !row_has_member(row, base);
+    case AS_ROW_REQUIRED: break;
+    }
+    return false;
 }
 
 static bool part_is_unset(const struct as_row *row, const void *from)
@@ -565,7 +573,10 @@ void as_rows_write(struct as_json_writer *json, const struct as_row *rows, const
             continue;
         if (!row->type->has_own_key)
             as_json_write_key(json, row->name);
-        row->type->write(json, row, base);
+        if (row_has_member(row, base))
+            row->type->write(json, row, base);
+        else
+            as_json_write_null(json);
     }
     as_json_end_object(json);
 }
@@ -574,12 +585,12 @@ static void row_read(struct as_rows_input *input, struct as_reader *object,
                      const struct as_row *row, void *base)
 {
     const struct tree_value *value = tree_find(object->object, row->name);
-    const bool is_set = value && (row->type->is_nullable || !tree_is(value, TREE_NULL));
-    if (!is_set && row->presence == AS_ROW_REQUIRED)
+    const bool is_null = tree_is(value, TREE_NULL) && !row->type->is_nullable;
+    if (row->presence == AS_ROW_REQUIRED && (!value || (is_null && row->has_at == 0)))
         as_read_fail(object, row->name, "missing");
     if (row->has_at > 0) {
-        *(bool *)(void *)((char *)base + row->has_at - 1) = is_set;
-        if (!is_set) {
+        *(bool *)(void *)((char *)base + row->has_at - 1) = value && !is_null;
+        if (!value || is_null) {
             (void)as_read_any(object, row->name);
             return;
         }

@@ -52,7 +52,7 @@ struct as_row {
     size_t at;       /* offset of the member in the struct */
     size_t count_at; /* texts, list: offset of the size_t that counts the items */
     size_t has_at;   /* AS_ROW_HAS: a bool that says whether the member is set; 0: none. Where it is
-                        false, the member is left out. */
+                        false, the member is left out; a REQUIRED member is null. */
     int64_t min;     /* of integers, which also have the limits of their type; list: items; word:
                         the first value */
     int64_t max; /* i32, u32, list: 0 is the limit of the type; text: bytes that are written, 0: all

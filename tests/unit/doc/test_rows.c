@@ -243,7 +243,7 @@ struct other {
 };
 
 struct event {
-    bool has_ratio;
+    bool has_ratio, has_limit;
     double share, ratio;
     unsigned colours;
     enum { EVENT_NONE, EVENT_UP, EVENT_DOWN } way;
@@ -256,6 +256,7 @@ struct event {
     const struct item *items;
     size_t item_count;
     int32_t last; /* index of an item */
+    int32_t limit;
 };
 
 static const char *get_way(unsigned way)
@@ -307,6 +308,7 @@ static const struct as_row event_rows[] = {
     {.name = "index", .type = &index_type, .pass = 1},
     {AS_ROW_OF("items", list, event, items, FILLED, item_rows),
      .count_at = AS_ROW_COUNT(event, item_count), .min = 1, .max = 2, .defaults = &item_default},
+    {AS_ROW("limit", i32, event, limit, REQUIRED), .has_at = AS_ROW_HAS(event, has_limit)},
     {AS_ROW("note", maybe_text, event, note, DEFAULT)},
     {AS_ROW("owner", text, other, owner, DEFAULT), .via = AS_ROW_VIA(event, other)},
     {AS_ROW("ratio", number, event, ratio, OPTIONAL), .has_at = AS_ROW_HAS(event, has_ratio)},
@@ -320,7 +322,7 @@ static const struct as_row event_rows[] = {
 static const char full_event[] =
     "{\"at\":\"2026-01-02T03:04:05Z\",\"bytes\":99,\"colours\":[\"red\",\"green\"],"
     "\"end\":\"2026-01-02T03:04:05.5Z\",\"index\":1,"
-    "\"items\":[{\"name\":\"a\",\"size\":7},{\"name\":\"b\",\"size\":2}],\"note\":\"\","
+    "\"items\":[{\"name\":\"a\",\"size\":7},{\"name\":\"b\",\"size\":2}],\"limit\":0,\"note\":\"\","
     "\"owner\":\"o\",\"ratio\":-0.5,\"share\":0,\"span\":{\"from\":1.5,\"to\":3},"
     "\"start\":\"2026-01-01T00:00:00Z\",\"way\":\"down\"}";
 
@@ -368,7 +370,7 @@ Test(rows, numbers_times_and_parts_that_are_unset_are_left_out)
     static const struct item none[1];
     const struct event event = {.share = NAN, .ratio = NAN, .has_ratio = true, .items = none};
     expect_event(&event, "{\"at\":\"1970-01-01T00:00:00Z\",\"end\":null,\"index\":0,"
-                         "\"note\":null}");
+                         "\"limit\":null,\"note\":null}");
 }
 
 Test(rows, errors_of_the_other_types_name_the_place)
@@ -392,7 +394,8 @@ Test(rows, errors_of_the_other_types_name_the_place)
         struct event event = {.other = NULL};
         struct as_error error;
         char json[256];
-        snprintf(json, sizeof(json), "{\"at\":\"2026-01-02T03:04:05Z\",%s}", rows[i][0]);
+        snprintf(json, sizeof(json), "{\"at\":\"2026-01-02T03:04:05Z\",\"limit\":null,%s}",
+                 rows[i][0]);
         cr_expect_eq(event_read(json, &event, &arena, &error), -EBADMSG, "%s", json);
         cr_expect_str_eq(error.text, rows[i][1]);
         as_arena_deinit(&arena);
