@@ -505,13 +505,13 @@ static void list_read(struct as_rows_input *input, struct as_reader *object,
 const struct as_row_type as_row_list = {
     .write = list_write, .read = list_read, .is_unset = row_has_no_pointer};
 
-static void part_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+static void part_row_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
     as_rows_write(json, row->rows, row_at(row, base));
 }
 
-static void part_read(struct as_rows_input *input, struct as_reader *object,
-                      const struct as_row *row, void *base)
+static void part_row_read(struct as_rows_input *input, struct as_reader *object,
+                          const struct as_row *row, void *base)
 {
     struct as_reader reader;
     as_read_object(&reader, object, row->name);
@@ -562,7 +562,7 @@ static bool part_is_unset(const struct as_row *row, const void *from)
 }
 
 const struct as_row_type as_row_part = {
-    .write = part_write, .read = part_read, .is_unset = part_is_unset};
+    .write = part_row_write, .read = part_row_read, .is_unset = part_is_unset};
 
 void as_rows_write(struct as_json_writer *json, const struct as_row *rows, const void *from)
 {

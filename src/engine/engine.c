@@ -34,14 +34,14 @@
 static int compare_seen(const void *a, const void *b)
 {
     const struct incident *const *left = a, *const *right = b;
-    const int64_t x = (*left)->seen.mono.us, y = (*right)->seen.mono.us;
+    const int64_t x = (*left)->state.seen.mono.us, y = (*right)->state.seen.mono.us;
     return x != y ? (x > y) - (x < y) : ((*left)->serial > (*right)->serial) * 2 - 1;
 }
 
 static int compare_resolved(const void *a, const void *b)
 {
     const struct incident *const *left = a, *const *right = b;
-    const int64_t x = (*left)->resolved.mono.us, y = (*right)->resolved.mono.us;
+    const int64_t x = (*left)->state.resolved.mono.us, y = (*right)->state.resolved.mono.us;
     return x != y ? (x > y) - (x < y) : ((*left)->serial > (*right)->serial) * 2 - 1;
 }
 
@@ -66,10 +66,10 @@ static void date(struct as_engine *engine)
 {
     struct incident *incident;
     RB_FOREACH (incident, incident_tree, &engine->incidents) {
-        if (!is_ahead(engine, incident->starts_at))
+        if (!is_ahead(engine, incident->state.starts_at))
             continue;
-        incident->starts_at = engine->wall;
-        incident->is_undated = true;
+        incident->state.starts_at = engine->wall;
+        incident->state.is_undated = true;
     }
 }
 

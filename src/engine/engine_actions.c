@@ -28,9 +28,9 @@ static void action_note_change(const struct as_engine *engine, struct target *ta
                                const struct intent *intent, int32_t returned)
 {
     const struct as_moment now = moment_now(engine);
-    if (intent->to <= intent->from) /* equal: a decrease in vain */
+    if (intent->state.to <= intent->state.from) /* equal: a decrease in vain */
         target->locks.last_down = target->locks.last_step_down = now;
-    else if (intent->to - intent->from > returned)
+    else if (intent->state.to - intent->state.from > returned)
         target->locks.last_up = now;
     if (returned > 0)
         target->locks.last_return = now;
@@ -41,18 +41,18 @@ static struct intent *action_begin(struct as_engine *engine, struct target *targ
                                    const char *decision, const char *rule)
 {
     struct intent *intent = as_xcalloc(1, sizeof(*intent));
-    as_ulid_print(engine->wall, &engine->random, intent->action_id);
-    memcpy(intent->decision_id, decision, AS_ULID_SIZE);
-    intent->rule = as_xstrdup(rule ? rule : "");
-    intent->from = observation->replicas;
-    intent->to = to;
-    intent->version = as_xstrdup(observation->version);
-    intent->at = moment_now(engine);
+    as_ulid_print(engine->wall, &engine->random, intent->state.action_id);
+    memcpy(intent->state.decision_id, decision, AS_ULID_SIZE);
+    intent->state.rule = as_xstrdup(rule ? rule : "");
+    intent->state.from = observation->replicas;
+    intent->state.to = to;
+    memcpy(intent->state.version, observation->version, sizeof(intent->state.version));
+    intent->state.at = moment_now(engine);
     intent->serial = engine->next_serial;
     intent->generation = engine->generation;
-    intent->is_of_alert = evaluation_is_of_alert(engine, target, intent);
+    intent->state.is_of_alert = evaluation_is_of_alert(engine, target, intent);
     target->intent = intent;
-    limits_note_begun(engine, target, intent->from, intent->to);
+    limits_note_begun(engine, target, intent->state.from, intent->state.to);
     return intent;
 }
 
@@ -67,10 +67,10 @@ static void take_names(struct intent *intent, const char *const *names, size_t c
 static void name_nodes(const struct target *target, const struct as_observation *observation,
                        struct intent *intent)
 {
-    const struct group *group = group_find((struct target *)(uintptr_t)target, intent->rule);
+    const struct group *group = group_find((struct target *)(uintptr_t)target, intent->state.rule);
     const struct as_pool_plan *plan = observation->plan;
-    const size_t count = (size_t)(intent->from - intent->to);
-    if (intent->to >= intent->from)
+    const size_t count = (size_t)(intent->state.from - intent->state.to);
+    if (intent->state.to >= intent->state.from)
         return;
     if (assignment_is_of(target, intent))
         take_names(intent, (const char *const *)target->assignment.take,
@@ -109,7 +109,7 @@ void actions_begin_ordered(struct as_engine *engine, struct target *target,
     const struct as_ordered_state *ordered = &target->ordered;
     struct intent *intent =
         action_begin(engine, target, observation, ordered->replicas, ordered->id, NULL);
-    intent->is_ordered = true;
+    intent->state.is_ordered = true;
     intent->is_narrowed = ordered->is_narrowed;
     commit_intent(engine, target);
 }
@@ -119,7 +119,7 @@ void actions_begin_take_back(struct as_engine *engine, struct target *target,
                              const struct as_observation *observation, int32_t to)
 {
     const struct as_scaleup_state *scaleup = &target->scaleup;
-    action_begin(engine, target, observation, to, scaleup->id, NULL)->is_ordered =
+    action_begin(engine, target, observation, to, scaleup->id, NULL)->state.is_ordered =
         scaleup->is_ordered;
     commit_intent(engine, target);
 }
@@ -139,7 +139,7 @@ void actions_begin_resize(struct as_engine *engine, struct target *target,
 {
     const struct as_resize_state *resize = &target->resize;
     struct intent *intent = action_begin(engine, target, observation, to, resize->id, NULL);
-    intent->is_ordered = resize->is_ordered;
+    intent->state.is_ordered = resize->is_ordered;
     intent->later_than = resize->later_than;
     commit_intent(engine, target);
 }
@@ -147,7 +147,8 @@ void actions_begin_resize(struct as_engine *engine, struct target *target,
 static const char *get_alert_name(struct target *target, const char *rule)
 {
     const struct group *group = group_find(target, rule);
-    return group ? as_labels_get(TAILQ_FIRST(&group->bindings)->incident->labels, "alertname") : "";
+    return group ? as_labels_get(TAILQ_FIRST(&group->bindings)->incident->state.labels, "alertname")
+                 : "";
 }
 
 static void action_send(struct as_engine *engine, struct target *target)
@@ -157,25 +158,26 @@ static void action_send(struct as_engine *engine, struct target *target)
     intent->sent = engine->mono;
     struct as_scale_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
     *request = (struct as_scale_request){
-        .from = intent->from,
-        .to = intent->to,
-        .credential =
-            intent->is_ordered && !intent->is_narrowed ? NULL : target_note_sender(engine, target),
-        .decision_id = intent->decision_id,
-        .is_ordered = intent->is_ordered,
+        .from = intent->state.from,
+        .to = intent->state.to,
+        .credential = intent->state.is_ordered && !intent->is_narrowed
+                          ? NULL
+                          : target_note_sender(engine, target),
+        .decision_id = intent->state.decision_id,
+        .is_ordered = intent->state.is_ordered,
         .is_take_back = scaleup_is_taken_back(target, intent),
         .is_clean_up = intent->is_clean_up,
         .is_put_back = resize_is_put_back(target, intent),
         .later_than = intent->later_than,
-        .rule = intent->rule,
-        .alert = get_alert_name(target, intent->rule),
+        .rule = intent->state.rule,
+        .alert = get_alert_name(target, intent->state.rule),
         .nodes = target_get_nodes(target),
         .take = (const char *const *)intent->take,
         .take_count = intent->take_count,
         .backing = (const char *const *)target->backing.names,
         .backing_count = target->backing.count,
     };
-    memcpy(request->version, intent->version, strlen(intent->version) + 1);
+    memcpy(request->version, intent->state.version, strlen(intent->state.version) + 1);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_SCALE);
     effect->call_id = target->call_id;
     effect->call.ref = target->ref;
@@ -206,7 +208,7 @@ static as_mono_time get_next_observation(const struct as_engine *engine, struct 
 static void apply(struct as_engine *engine, struct target *target, const struct intent *intent,
                   const struct as_scale_result *result, struct as_action_record *record)
 {
-    const bool is_up = intent->to > intent->from;
+    const bool is_up = intent->state.to > intent->state.from;
     if (!resize_is_catch_up(target, intent)) {
         action_note_change(engine, target, intent, result->returned);
         contention_note_own(engine, target, intent, result->outcome);
@@ -214,14 +216,16 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     const char *note = resize_on_applied(engine, target, intent);
     if (note && record)
         record->message = note;
-    history_add_event(engine, target, intent->to - intent->from);
-    if (!intent->is_ordered) /* an order ends give-backs: the size is someone else's */
-        endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
-    if (!intent->is_ordered && !intent->approval[0])
-        approvals_note_step(engine, target, intent->rule, intent->to - intent->from);
+    history_add_event(engine, target, intent->state.to - intent->state.from);
+    if (!intent->state.is_ordered) /* an order ends give-backs: the size is someone else's */
+        endings_on_applied(engine, target, intent->state.rule, intent->state.from,
+                           intent->state.to);
+    if (!intent->state.is_ordered && !intent->state.approval[0])
+        approvals_note_step(engine, target, intent->state.rule,
+                            intent->state.to - intent->state.from);
     commands_on_applied(target, intent);
-    target->replicas = target->desired = intent->to;
-    limits_note_ended(engine, target, intent->from, intent->to, true);
+    target->replicas = target->desired = intent->state.to;
+    limits_note_ended(engine, target, intent->state.from, intent->state.to, true);
     target->failures = target->conflicts = 0;
     target->failure = AS_REASON_APPLIED;
     target->origin.set = false;
@@ -281,7 +285,7 @@ void actions_on_intent(struct as_engine *engine, struct target *target)
     struct as_action_record *record = record_action(engine, target, intent, AS_REASON_SUPERSEDED);
     record->message = obstacle;
     record->attempts = 0;
-    limits_note_ended(engine, target, intent->from, intent->to, false);
+    limits_note_ended(engine, target, intent->state.from, intent->state.to, false);
     if (assignment_is_of(target, intent))
         assignment_on_stay(engine, target, AS_REASON_PAUSED);
     if (approvals_return(engine, target, intent))
@@ -304,15 +308,15 @@ static bool is_final(enum as_reason outcome)
 static bool has_failed_to_fit(struct target *target, const struct intent *intent,
                               const struct as_scale_result *result)
 {
-    const struct group *group = group_find(target, intent->rule);
-    return intent->to > intent->from && scaleup_is_failure(result) &&
+    const struct group *group = group_find(target, intent->state.rule);
+    return intent->state.to > intent->state.from && scaleup_is_failure(result) &&
            (assignment_is_of(target, intent) || (group && group->rule->action.is_fit));
 }
 
 /* An increase of a container's resource that a node can never do. */
 static bool is_up_in_vain(const struct intent *intent, const struct as_scale_result *result)
 {
-    return result->outcome == AS_REASON_DID_NOT_COME && intent->to > intent->from;
+    return result->outcome == AS_REASON_DID_NOT_COME && intent->state.to > intent->state.from;
 }
 
 /* Done, or accepted: then it may have failed afterwards, with `result->outcome`. */
@@ -321,16 +325,16 @@ static void on_step(struct as_engine *engine, struct target *target, struct inte
 {
     const bool is_taken_back = scaleup_is_taken_back(target, intent);
     if (result->is_partial)
-        intent->to = record->to = result->reached;
-    const bool is_asked =
-        intent->to <= intent->from || intent->to - intent->from > result->returned;
+        intent->state.to = record->to = result->reached;
+    const bool is_asked = intent->state.to <= intent->state.from ||
+                          intent->state.to - intent->state.from > result->returned;
     const char *note =
         is_asked ? scaleup_on_applied(engine, target, intent, record->message) : NULL;
     if (note)
         record->message = note;
     else if (intent->is_clean_up && !*record->message)
         record->message = unregistered_explain(engine, intent);
-    if (result->is_shortage && intent->to > intent->from)
+    if (result->is_shortage && intent->state.to > intent->state.from)
         scaleup_refuse(engine, target);
     else if (has_failed_to_fit(target, intent, result) || is_up_in_vain(intent, result))
         scaleup_fail(engine, target);
@@ -368,10 +372,10 @@ static void on_failure(struct as_engine *engine, struct target *target, struct i
     if (result->is_ambiguous) {
         intent_free(target->in_doubt);
         target->in_doubt = intent;
-        intent->outcome = result->outcome;
+        intent->state.outcome = result->outcome;
         intent->until.us = as_time_add(engine->mono.us, IN_DOUBT_US);
     } else {
-        limits_note_ended(engine, target, intent->from, intent->to, false);
+        limits_note_ended(engine, target, intent->state.from, intent->state.to, false);
         if (approvals_return(engine, target, intent))
             effect_put_target(engine, target);
         intent_free(intent);
@@ -408,7 +412,7 @@ static void end_in_doubt(struct as_engine *engine, struct target *target)
 {
     struct intent *in_doubt = target->in_doubt;
     target->in_doubt = NULL;
-    limits_note_ended(engine, target, in_doubt->from, in_doubt->to, false);
+    limits_note_ended(engine, target, in_doubt->state.from, in_doubt->state.to, false);
     intent_free(in_doubt);
     effect_delete_intent(engine, target);
 }
@@ -432,7 +436,7 @@ void actions_supersede_in_doubt(struct as_engine *engine, struct target *target,
 {
     if (!target->in_doubt)
         return;
-    if (target->in_doubt->outcome !=
+    if (target->in_doubt->state.outcome !=
         AS_REASON_SUPERSEDED) /* else it was recorded after a restart */
         record_superseded(engine, target, target->in_doubt, why);
     commands_on_applied(target, target->in_doubt); /* recorded here */
@@ -444,7 +448,8 @@ void actions_supersede_in_doubt(struct as_engine *engine, struct target *target,
 static bool has_lost(const struct target *target, const struct intent *intent,
                      const struct as_observation *observation)
 {
-    return target->ref->kind->is_current && version_is_newer(observation->version, intent->version);
+    return target->ref->kind->is_current &&
+           version_is_newer(observation->version, intent->state.version);
 }
 
 /* A process that died while it marked nodes: those that it had marked leave, and count. */
@@ -452,7 +457,7 @@ static bool is_done_in_part(const struct target *target, const struct intent *in
                             int32_t size)
 {
     return in_doubt->restored && target->names_instances && target_get_nodes(target) &&
-           in_doubt->to < size && size < in_doubt->from;
+           in_doubt->state.to < size && size < in_doubt->state.from;
 }
 
 /* True: the request with unknown outcome was carried out, and its outcome is being committed. */
@@ -461,19 +466,19 @@ bool actions_settle_in_doubt(struct as_engine *engine, struct target *target,
 {
     struct intent *in_doubt = target->in_doubt;
     if (is_done_in_part(target, in_doubt, observation->replicas))
-        in_doubt->to = observation->replicas;
-    if (observation->replicas == in_doubt->to) {
+        in_doubt->state.to = observation->replicas;
+    if (observation->replicas == in_doubt->state.to) {
         struct as_action_record *record =
             record_action(engine, target, in_doubt, AS_REASON_APPLIED);
         record->is_late = true;
         record->message =
-            in_doubt->to > in_doubt->from && target_find_pool(engine, target)
+            in_doubt->state.to > in_doubt->state.from && target_find_pool(engine, target)
                 ? "found to be done when the target was observed again; other groups may have "
                   "grown meanwhile: only a rule with `take` removes surplus nodes"
                 : "found to be done when the target was observed again";
         target->in_doubt = NULL;
-        if (in_doubt->to > in_doubt->from && target_find_pool(engine, target) &&
-            in_doubt->rule[0] && !in_doubt->is_ordered)
+        if (in_doubt->state.to > in_doubt->state.from && target_find_pool(engine, target) &&
+            in_doubt->state.rule[0] && !in_doubt->state.is_ordered)
             scaleup_note_surplus(engine, target, in_doubt);
         const char *note = scaleup_on_applied(engine, target, in_doubt, "");
         if (note)
@@ -488,7 +493,7 @@ bool actions_settle_in_doubt(struct as_engine *engine, struct target *target,
     if (is_news) {
         record_superseded(engine, target, in_doubt,
                           "not found to be done after a restart; decided anew");
-        in_doubt->outcome = AS_REASON_SUPERSEDED;
+        in_doubt->state.outcome = AS_REASON_SUPERSEDED;
         in_doubt->restored = false;
     }
     if (has_lost(target, in_doubt, observation) || in_doubt->until.us <= engine->mono.us) {

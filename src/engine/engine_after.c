@@ -52,7 +52,7 @@ static bool may_want_less(const struct target *target)
 static bool is_being_decreased(const struct as_engine *engine, const struct target *target)
 {
     if (target->intent)
-        return target->intent->to < target->intent->from;
+        return target->intent->state.to < target->intent->state.from;
     return may_want_less(target) && is_busy(engine, target) && !engine->config.dry_run &&
            !target->config->dry_run && !pauses_find_in(engine, target, AS_WAYS_DOWN);
 }

@@ -83,9 +83,9 @@ static const struct as_rule *find_cause(struct target *target, const struct requ
     char text[AS_DIGEST_TEXT_SIZE];
     if (group) {
         TAILQ_FOREACH (binding, &group->bindings, in_group) {
-            as_digest_print(&binding->incident->key.digest, text);
+            as_digest_print(&binding->incident->state.key.digest, text);
             if (strcmp(text, state->incident) == 0 &&
-                binding->incident->opened.mono.us <= state->asked.mono.us)
+                binding->incident->state.opened.mono.us <= state->asked.mono.us)
                 return group->rule;
         }
     }
@@ -289,7 +289,7 @@ static bool is_under_way(const struct target *target, const char *id)
 {
     const struct intent *const intents[] = {target->intent, target->in_doubt};
     for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++) {
-        if (intents[i] && strcmp(intents[i]->approval, id) == 0)
+        if (intents[i] && strcmp(intents[i]->state.approval, id) == 0)
             return true;
     }
     return false;
@@ -358,8 +358,8 @@ void approvals_use(struct as_engine *engine, struct target *target, const char *
         request_free(request);
         return;
     }
-    used->action = as_arena_strdup(&engine->arena, intent->action_id);
-    memcpy(intent->approval, id, strlen(id) + 1);
+    used->action = as_arena_strdup(&engine->arena, intent->state.action_id);
+    memcpy(intent->state.approval, id, strlen(id) + 1);
     intent->used = request;
 }
 
@@ -377,7 +377,7 @@ bool approvals_return(struct as_engine *engine, struct target *target, struct in
     TAILQ_INSERT_TAIL(&target->requests, request, in_target);
     struct as_approval_record *back =
         approval_record(engine, target, request, AS_APPROVAL_ON_RETURNED);
-    back->action = as_arena_strdup(&engine->arena, intent->action_id);
+    back->action = as_arena_strdup(&engine->arena, intent->state.action_id);
     back->message = "the change was not made";
     return true;
 }

@@ -89,8 +89,8 @@ enum bind_result bindings_make(struct as_engine *engine, struct incident *incide
     if (as_labels_are_own(labels)) /* of an incident that an earlier version has opened */
         return BIND_NO_RULE;
     const size_t count =
-        as_rule_index_match(engine->index, labels, (const char *const *)incident->receivers,
-                            incident->receiver_count, &rules);
+        as_rule_index_match(engine->index, labels, (const char *const *)incident->state.receivers,
+                            incident->state.receiver_count, &rules);
     if (count == 0)
         return BIND_NO_RULE;
     const size_t enabled = count_enabled(engine, rules, count);
@@ -168,7 +168,7 @@ static bool binding_is_awaited(const struct binding *binding)
     const struct target *target = binding->group->target;
     const struct intent *const intents[] = {target->in_doubt, target->intent};
     for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++) {
-        if (intents[i] && strcmp(intents[i]->rule, binding->group->rule->name) == 0)
+        if (intents[i] && strcmp(intents[i]->state.rule, binding->group->rule->name) == 0)
             return true;
     }
     return false;
@@ -198,7 +198,7 @@ static void set_aside(struct as_engine *engine, struct incident *incident)
 
 static void make_anew(struct as_engine *engine, struct incident *incident)
 {
-    (void)bindings_make(engine, incident, incident->labels, incident->annotations);
+    (void)bindings_make(engine, incident, incident->state.labels, incident->state.annotations);
     room_account(engine, incident);
 }
 

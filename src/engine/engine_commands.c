@@ -259,8 +259,8 @@ static void command_give_up(struct as_engine *engine, struct target *target, enu
 
 bool commands_is_of(const struct target *target, const struct intent *intent)
 {
-    return intent->is_ordered && target->ordered.is_set &&
-           strcmp(target->ordered.id, intent->decision_id) == 0;
+    return intent->state.is_ordered && target->ordered.is_set &&
+           strcmp(target->ordered.id, intent->state.decision_id) == 0;
 }
 
 /* Its request is under way, or may have been carried out: a record will follow. */
@@ -556,7 +556,8 @@ bool commands_begin(struct as_engine *engine, struct target *target,
         effect_commit(engine);
         return false;
     }
-    if (target->in_doubt && (target->is_relative || target->in_doubt->to != ordered->replicas))
+    if (target->in_doubt &&
+        (target->is_relative || target->in_doubt->state.to != ordered->replicas))
         return false; /* a request in question is soon observed again */
     return true;
 }

@@ -48,14 +48,14 @@ void contention_note_own(const struct as_engine *engine, struct target *target,
 {
     struct contention *contention = &target->contention;
     contention_forget_own(contention);
-    if (!target->ref->kind->is_current || intent->from == intent->to ||
+    if (!target->ref->kind->is_current || intent->state.from == intent->state.to ||
         outcome != AS_REASON_APPLIED)
         return;
     contention->has_own = true;
-    contention->own = (struct as_own_size){.from = intent->from,
-                                           .to = intent->to,
+    contention->own = (struct as_own_size){.from = intent->state.from,
+                                           .to = intent->state.to,
                                            .at = moment_now(engine),
-                                           .version = as_xstrdup(intent->version)};
+                                           .version = as_xstrdup(intent->state.version)};
 }
 
 void contention_fill_request(const struct as_engine *engine, const struct target *target,

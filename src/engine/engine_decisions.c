@@ -91,14 +91,14 @@ static void list_incidents(struct proposals *proposals, const struct group *grou
     TAILQ_FOREACH (binding, &group->bindings, in_group) {
         if (proposals->incident_count == AS_RECORD_LIST_MAX)
             return;
-        proposals->incidents[proposals->incident_count++] = binding->incident->key.digest;
+        proposals->incidents[proposals->incident_count++] = binding->incident->state.key.digest;
     }
 }
 
 static const char *print_digest(struct as_engine *engine, const struct incident *incident)
 {
     char *text = as_arena_alloc(&engine->arena, 1, AS_DIGEST_TEXT_SIZE);
-    as_digest_print(&incident->key.digest, text);
+    as_digest_print(&incident->state.key.digest, text);
     return text;
 }
 
@@ -633,7 +633,7 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
 static bool contradicts_in_doubt(const struct target *target, const struct as_decision *decision)
 {
     return target->in_doubt && decision->desired != decision->replicas &&
-           (target->is_relative || decision->desired != target->in_doubt->to);
+           (target->is_relative || decision->desired != target->in_doubt->state.to);
 }
 
 /* Decides, and decides again if something holds the decision back: the hold is part of the input,

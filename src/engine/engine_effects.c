@@ -45,7 +45,7 @@ void effect_put_incident(struct as_engine *engine, struct incident *incident)
 
 void effect_delete_incident(struct as_engine *engine, const struct incident *incident)
 {
-    effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->incident_key = incident->key;
+    effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->incident_key = incident->state.key;
 }
 
 void effect_put_target(struct as_engine *engine, struct target *target)
@@ -102,10 +102,10 @@ struct as_incident_record *effect_incident_record(struct as_engine *engine,
     }
     *record = (struct as_incident_record){
         .event = event,
-        .digest = incident->key.digest,
-        .fingerprint = incident->fingerprint,
-        .starts_at = incident->starts_at,
-        .labels = incident->labels,
+        .digest = incident->state.key.digest,
+        .fingerprint = incident->state.fingerprint,
+        .starts_at = incident->state.starts_at,
+        .labels = incident->state.labels,
         .notification = notification,
         .targets = targets,
         .target_count = incident->binding_count,
@@ -179,7 +179,7 @@ void cause_touch(struct as_engine *engine, struct cause *cause, const struct inc
                  struct target *target)
 {
     if (cause->notification)
-        effect_ask(engine, target, cause->notification, incident->starts_at);
+        effect_ask(engine, target, cause->notification, incident->state.starts_at);
     cause->touched = as_xgrow(cause->touched, cause->touched_count, &cause->touched_capacity,
                               sizeof(struct target *));
     cause->touched[cause->touched_count++] = target;
@@ -201,31 +201,34 @@ struct as_action_record *record_action(struct as_engine *engine, const struct ta
 {
     struct as_action_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
     const struct origin *origin = &target->origin;
-    const bool is_answer = origin->set && !intent->is_ordered; /* to an alert */
-    const char *decision = as_arena_strdup(&engine->arena, intent->decision_id);
+    const bool is_answer = origin->set && !intent->state.is_ordered; /* to an alert */
+    const char *decision = as_arena_strdup(&engine->arena, intent->state.decision_id);
     *record = (struct as_action_record){
-        .id = as_arena_strdup(&engine->arena, intent->action_id),
-        .decision = intent->is_ordered ? NULL : decision,
-        .command = intent->is_ordered ? decision : NULL,
+        .id = as_arena_strdup(&engine->arena, intent->state.action_id),
+        .decision = intent->state.is_ordered ? NULL : decision,
+        .command = intent->state.is_ordered ? decision : NULL,
         .sender = intent->is_narrowed ? as_arena_strdup(&engine->arena, target->sender) : NULL,
         .target = target->ref->id,
         .target_name = target->config ? target->config->name : "",
         .target_kind = target->ref->kind,
         .unit = as_sized_get_unit(target->ref),
-        .rule = intent->is_ordered ? NULL : as_arena_strdup(&engine->arena, intent->rule),
+        .rule =
+            intent->state.is_ordered ? NULL : as_arena_strdup(&engine->arena, intent->state.rule),
         .has_sizes = true,
-        .from = intent->from,
-        .to = intent->to,
+        .from = intent->state.from,
+        .to = intent->state.to,
         .outcome = outcome,
         .message = "",
         .method = "",
         .path = "",
-        .version = as_arena_strdup(&engine->arena, intent->version),
+        .version = as_arena_strdup(&engine->arena, intent->state.version),
         .attempts = 1,
         .duration_us = engine->mono.us - intent->sent.us,
         .since_notification_us = is_answer ? engine->mono.us - origin->notified.us : -1,
         .since_alert_us = is_answer ? engine->wall.us - origin->alert.us : -1,
-        .approval = intent->approval[0] ? as_arena_strdup(&engine->arena, intent->approval) : NULL,
+        .approval = intent->state.approval[0]
+                        ? as_arena_strdup(&engine->arena, intent->state.approval)
+                        : NULL,
     };
     if (is_answer && record->since_alert_us < 0)
         record->since_alert_us = 0;

@@ -82,8 +82,8 @@ static int32_t ending_get_origin(const struct binding *binding)
     const struct intent *const intents[] = {target->in_doubt, target->intent};
     int32_t origin = binding->origin;
     for (size_t i = 0; i < AS_ARRAY_SIZE(intents) && origin < 0; i++) {
-        if (intents[i] && strcmp(intents[i]->rule, binding->group->rule->name) == 0)
-            origin = intents[i]->from;
+        if (intents[i] && strcmp(intents[i]->state.rule, binding->group->rule->name) == 0)
+            origin = intents[i]->state.from;
     }
     return origin;
 }
@@ -101,7 +101,7 @@ static void ending_begin(struct as_engine *engine, const struct binding *binding
     if (old)
         ending_free(target, old);
     char incident[AS_DIGEST_TEXT_SIZE];
-    as_digest_print(&binding->incident->key.digest, incident);
+    as_digest_print(&binding->incident->state.key.digest, incident);
     const struct as_ending_state state = {
         .rule = rule->name,
         .incident = incident,

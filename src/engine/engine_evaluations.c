@@ -41,7 +41,7 @@ static bool evaluation_has_cause(const struct as_engine *engine, struct target *
     if (!group)
         return false;
     TAILQ_FOREACH (binding, &group->bindings, in_group) {
-        if (binding->incident != but && binding->incident->opened.mono.us <= at.mono.us)
+        if (binding->incident != but && binding->incident->state.opened.mono.us <= at.mono.us)
             return true;
     }
     return false;
@@ -51,11 +51,11 @@ bool evaluation_is_of_alert(struct as_engine *engine, struct target *target,
                             const struct intent *intent)
 {
     const struct group *group =
-        group_find(evaluation_find_owner(engine, target, intent->rule), intent->rule);
-    if (intent->is_ordered || !group || group->count == 0)
+        group_find(evaluation_find_owner(engine, target, intent->state.rule), intent->state.rule);
+    if (intent->state.is_ordered || !group || group->count == 0)
         return false;
     /* the way back is on_resolved's, of an earlier incident */
-    return intent->to > intent->from || group->rule->action.kind != AS_ACTION_SCALE_UP;
+    return intent->state.to > intent->state.from || group->rule->action.kind != AS_ACTION_SCALE_UP;
 }
 
 /* Trials */
@@ -162,34 +162,34 @@ static bool knows_ready(const struct target *target)
 /* The target's size is not yet the new one. */
 static int32_t find_missing(const struct target *target, const struct intent *intent)
 {
-    if (target->scaleup.is_open && target->scaleup.from <= intent->from)
+    if (target->scaleup.is_open && target->scaleup.from <= intent->state.from)
         return target->scaleup.missing;
-    const int32_t missing = intent->from - target->ready;
+    const int32_t missing = intent->state.from - target->ready;
     return missing > 0 ? missing : 0;
 }
 
 void evaluation_begin(struct as_engine *engine, struct target *target, const struct intent *intent)
 {
-    if (!intent->is_of_alert || intent->to == intent->from)
+    if (!intent->state.is_of_alert || intent->state.to == intent->state.from)
         return;
     if (target->evaluation_count >= EVALUATIONS_MAX)
         evaluation_finish(engine, TAILQ_FIRST(&target->evaluations), AS_FOLLOW_UNKNOWN);
-    const bool awaits_ready = intent->to > intent->from && knows_ready(target);
+    const bool awaits_ready = intent->state.to > intent->state.from && knows_ready(target);
     const struct as_evaluation_state state = {
-        .action_id = intent->action_id,
-        .decision_id = intent->decision_id,
-        .rule = intent->rule,
-        .from = intent->from,
-        .to = intent->to,
+        .action_id = intent->state.action_id,
+        .decision_id = intent->state.decision_id,
+        .rule = intent->state.rule,
+        .from = intent->state.from,
+        .to = intent->state.to,
         .missing = awaits_ready ? find_missing(target, intent) : 0,
-        .at = intent->at,
+        .at = intent->state.at,
         .applied = moment_now(engine),
         .awaits_ready = awaits_ready,
         .ready_us = -1,
         .resolved_us = -1,
     };
     struct evaluation *evaluation = evaluation_add(engine, target, &state);
-    if (evaluation_has_cause(engine, target, intent->rule, intent->at, NULL))
+    if (evaluation_has_cause(engine, target, intent->state.rule, intent->state.at, NULL))
         return;
     if (!intent->is_resolved) {
         evaluation_finish(engine, evaluation, AS_FOLLOW_UNKNOWN);
@@ -229,9 +229,10 @@ void evaluation_see(struct as_engine *engine, struct target *target,
 static void end_cause_of(struct as_engine *engine, struct target *target, struct intent *intent,
                          const char *rule, const struct incident *incident, bool is_resolved)
 {
-    if (intent && strcmp(intent->rule, rule) == 0 && incident->opened.mono.us <= intent->at.mono.us)
+    if (intent && strcmp(intent->state.rule, rule) == 0 &&
+        incident->state.opened.mono.us <= intent->state.at.mono.us)
         intent->is_resolved =
-            is_resolved && !evaluation_has_cause(engine, target, rule, intent->at, incident);
+            is_resolved && !evaluation_has_cause(engine, target, rule, intent->state.at, incident);
 }
 
 static void end_causes(struct as_engine *engine, struct target *target, const char *rule,
@@ -244,7 +245,7 @@ static void end_causes(struct as_engine *engine, struct target *target, const ch
     TAILQ_FOREACH_SAFE (evaluation, &target->evaluations, in_target, next) {
         struct as_evaluation_state *state = &evaluation->state;
         if (state->resolved_us >= 0 || strcmp(state->rule, rule) != 0 ||
-            incident->opened.mono.us > state->at.mono.us ||
+            incident->state.opened.mono.us > state->at.mono.us ||
             evaluation_has_cause(engine, target, rule, state->at, incident))
             continue;
         is_changed = true;

@@ -175,24 +175,25 @@ static bool is_set_aside(struct target *target, const struct as_rule *rule)
 static bool group_took_part(const struct as_engine *engine, struct target *target,
                             const struct group *group, const struct intent *intent)
 {
-    if (group->rule->dry_run || intent->rule[0] == '\0') /* enforced bounds have no rule */
+    if (group->rule->dry_run || intent->state.rule[0] == '\0') /* enforced bounds have no rule */
         return false;
-    if (strcmp(group->rule->name, intent->rule) == 0)
+    if (strcmp(group->rule->name, intent->state.rule) == 0)
         return true;
-    if (intent->to < intent->from || intent->generation != engine->generation ||
+    if (intent->state.to < intent->state.from || intent->generation != engine->generation ||
         is_set_aside(target, group->rule))
         return false;
     const struct as_action *action = &group->rule->action;
     if (group->rule->source.kind != AS_SOURCE_NONE)
         return group->wants_up; /* by its value at the decision; unknown after a restart */
     if (action->kind == AS_ACTION_SCALE_TO || action->is_to)
-        return action->kind != AS_ACTION_SCALE_DOWN && action->size > intent->from;
+        return action->kind != AS_ACTION_SCALE_DOWN && action->size > intent->state.from;
     return action->kind == AS_ACTION_SCALE_UP;
 }
 
 static bool incident_took_part(const struct incident *incident, const struct intent *intent)
 {
-    return incident->serial <= intent->serial && incident->opened.mono.us <= intent->at.mono.us;
+    return incident->serial <= intent->serial &&
+           incident->state.opened.mono.us <= intent->state.at.mono.us;
 }
 
 /* Whether the incident was due at the decision. After a change of rules this is unknown: then it
@@ -201,10 +202,10 @@ static bool binding_was_due(const struct as_engine *engine, const struct binding
                             const struct intent *intent)
 {
     if (incident_is_held(binding->incident) &&
-        binding->incident->silenced.mono.us <= intent->at.mono.us)
+        binding->incident->state.silenced.mono.us <= intent->state.at.mono.us)
         return false;
     return intent->generation != engine->generation ||
-           binding_get_due_unheld(binding).us <= intent->at.mono.us;
+           binding_get_due_unheld(binding).us <= intent->state.at.mono.us;
 }
 
 /* The rule is gone, but may come back: counts the step for its incidents. */
@@ -215,12 +216,12 @@ static void count_kept_step(struct as_engine *engine, const struct target *targe
     TAILQ_FOREACH (incident, &engine->open, in_order) {
         for (uint32_t i = 0; i < incident->kept_count; i++) {
             struct as_progress *kept = &incident->kept[i];
-            if (strcmp(kept->rule, intent->rule) != 0 ||
+            if (strcmp(kept->rule, intent->state.rule) != 0 ||
                 !as_target_ref_has_id(target->ref, kept->target) ||
                 !incident_took_part(incident, intent))
                 continue;
             if (kept->steps++ == 0)
-                kept->origin = intent->from;
+                kept->origin = intent->state.from;
             kept->applied = moment_now(engine);
             effect_put_incident(engine, incident);
         }
@@ -240,7 +241,7 @@ void steps_count(struct as_engine *engine, struct target *target, const struct i
                 !binding_was_due(engine, binding, intent))
                 continue;
             if (binding->steps++ == 0 || binding->origin < 0)
-                binding->origin = intent->from;
+                binding->origin = intent->state.from;
             binding->applied = moment_now(engine);
             effect_put_incident(engine, binding->incident);
         }
@@ -251,6 +252,6 @@ void steps_count(struct as_engine *engine, struct target *target, const struct i
                 effect_put_incident(engine, binding->incident);
         }
     }
-    if (intent->rule[0] != '\0' && !group_find(target, intent->rule))
+    if (intent->state.rule[0] != '\0' && !group_find(target, intent->state.rule))
         count_kept_step(engine, target, intent);
 }

@@ -41,8 +41,8 @@
 /* credential NULL: a report for all credentials that sent the alert. */
 static void incident_note(struct incident *incident, const char *credential, as_mono_time at)
 {
-    for (uint32_t i = 0; i < incident->credential_count; i++) {
-        const bool is_for = !credential || strcmp(incident->credentials[i], credential) == 0;
+    for (uint32_t i = 0; i < incident->state.credential_count; i++) {
+        const bool is_for = !credential || strcmp(incident->state.credentials[i], credential) == 0;
         if (is_for && at.us > incident->reported[i].us)
             incident->reported[i] = at;
     }
@@ -91,9 +91,9 @@ as_mono_time news_get(const struct as_engine *engine, const struct binding *bind
     const struct incident *incident = binding->incident;
     const struct group *group = binding->group;
     as_mono_time latest = {INT64_MIN};
-    for (uint32_t i = 0; i < incident->credential_count; i++) {
+    for (uint32_t i = 0; i < incident->state.credential_count; i++) {
         if (incident->reported[i].us > latest.us &&
-            scope_lets(engine, incident->credentials[i], group->rule, group->target->ref))
+            scope_lets(engine, incident->state.credentials[i], group->rule, group->target->ref))
             latest = incident->reported[i];
     }
     return latest;
@@ -167,7 +167,7 @@ static bool incident_counts(const struct as_engine *engine, const struct inciden
                             const char *receiver)
 {
     return incident_is_ours(engine, receiver) ||
-           (incident && incident->is_open && incident_has_receiver(incident, receiver));
+           (incident && incident->state.is_open && incident_has_receiver(incident, receiver));
 }
 
 static bool counts_for_any(const struct as_engine *engine, const struct as_digest *digest,
@@ -308,20 +308,18 @@ static void touch_targets(struct as_engine *engine, struct cause *cause,
 /* False: no new receivers, or no room for them. */
 static bool add_receivers(struct incident *incident, const struct as_listed_alert *alert)
 {
-    const uint32_t before = incident->receiver_count;
-    for (size_t i = 0; i < alert->receiver_count && incident->receiver_count < RECEIVERS_MAX; i++) {
-        if (incident_has_receiver(incident, alert->receivers[i]))
-            continue;
-        incident->receivers = as_xrealloc_array(incident->receivers, incident->receiver_count + 1,
-                                                sizeof(*incident->receivers));
-        incident->receivers[incident->receiver_count++] = as_xstrdup(alert->receivers[i]);
+    const size_t before = incident->state.receiver_count;
+    for (size_t i = 0; i < alert->receiver_count && incident->state.receiver_count < RECEIVERS_MAX;
+         i++) {
+        if (!incident_has_receiver(incident, alert->receivers[i]))
+            incident_add_receiver(incident, alert->receivers[i]);
     }
-    return incident->receiver_count > before;
+    return incident->state.receiver_count > before;
 }
 
 static void set_seen(const struct as_engine *engine, struct incident *incident)
 {
-    incident->seen = moment_now(engine);
+    incident->state.seen = moment_now(engine);
     incident->seen_call_id = engine->next_call_id;
     incident->missed = 0;
 }
@@ -332,16 +330,16 @@ static struct incident *incident_new(struct as_engine *engine, const struct caus
 {
     struct incident *incident = as_xcalloc(1, sizeof(*incident));
     const struct as_moment now = moment_now(engine);
-    incident->key.digest = alert->digest;
-    incident->key.owner = as_xstrdup(owner);
-    incident->fingerprint = alert->fingerprint;
+    incident->state.key.digest = alert->digest;
+    incident->state.key.owner = as_xstrdup(owner);
+    incident->state.fingerprint = alert->fingerprint;
     incident->serial = ++engine->next_serial;
-    incident->is_open = is_open;
-    incident->is_undated = is_ahead(engine, alert->starts_at);
-    incident->starts_at = incident->is_undated ? now.wall : alert->starts_at;
-    incident->opened = now;
-    incident->resolved = is_open ? AS_MOMENT_NEVER : now;
-    incident->silenced = AS_MOMENT_NEVER;
+    incident->state.is_open = is_open;
+    incident->state.is_undated = is_ahead(engine, alert->starts_at);
+    incident->state.starts_at = incident->state.is_undated ? now.wall : alert->starts_at;
+    incident->state.opened = now;
+    incident->state.resolved = is_open ? AS_MOMENT_NEVER : now;
+    incident->state.silenced = AS_MOMENT_NEVER;
     incident->seen_stored = now.mono;
     incident->listed.us = INT64_MIN;
     set_seen(engine, incident);
@@ -379,8 +377,8 @@ static struct as_alert_outcome incident_open(struct as_engine *engine, struct ca
     case BIND_NOT_ALLOWED: incident_free(incident); return outcome_of(AS_REASON_TARGET_NOT_ALLOWED);
     case BIND_FORBIDDEN: incident_free(incident); return outcome_of(AS_REASON_FORBIDDEN);
     }
-    incident->labels = as_labels_copy(alert->labels);
-    incident->annotations = as_labels_copy(alert->annotations);
+    incident->state.labels = as_labels_copy(alert->labels);
+    incident->state.annotations = as_labels_copy(alert->annotations);
     incident_insert(engine, incident);
     effect_put_incident(engine, incident);
     struct as_incident_record *record =
@@ -390,7 +388,7 @@ static struct as_alert_outcome incident_open(struct as_engine *engine, struct ca
     touch_targets(engine, cause, incident);
     news_note(engine, cause, incident);
     struct as_alert_outcome outcome = outcome_bound(engine, incident, true, AS_REASON_NO_CHANGE);
-    if (incident->is_undated) {
+    if (incident->state.is_undated) {
         record->claimed = (as_maybe_time){true, alert->starts_at};
         outcome.is_ahead = true;
     }
@@ -421,12 +419,12 @@ static bool is_used_up(const struct incident *incident)
 static bool is_annotated_anew(struct as_engine *engine, struct incident *incident,
                               const struct as_listed_alert *alert)
 {
-    if (as_labels_equal(incident->annotations, alert->annotations))
+    if (as_labels_equal(incident->state.annotations, alert->annotations))
         return false;
     struct incident *old = as_xcalloc(1, sizeof(*old)); /* effects may still point to them */
-    old->annotations = incident->annotations;
+    old->state.annotations = incident->state.annotations;
     TAILQ_INSERT_TAIL(&engine->graveyard, old, in_order);
-    incident->annotations = as_labels_copy(alert->annotations);
+    incident->state.annotations = as_labels_copy(alert->annotations);
     return true;
 }
 
@@ -449,7 +447,7 @@ static bool is_held_anew(struct as_engine *engine, struct cause *cause, struct i
 {
     if (incident_is_held(incident) == is_suppressed)
         return false;
-    incident->silenced = is_suppressed ? moment_now(engine) : AS_MOMENT_NEVER;
+    incident->state.silenced = is_suppressed ? moment_now(engine) : AS_MOMENT_NEVER;
     incident->late_until.us = as_time_add(engine->mono.us, engine->config.stale_window_us);
     (void)effect_incident_record(engine, incident,
                                  is_suppressed ? AS_INCIDENT_SILENCED : AS_INCIDENT_UNSILENCED,
@@ -520,15 +518,15 @@ static bool is_later_stretch(const struct as_engine *engine, struct incident *in
                              as_wall_time starts_at)
 {
     const bool has_no_date = is_ahead(engine, starts_at);
-    if (incident->is_open && incident->is_undated && !has_no_date) {
-        incident->starts_at = starts_at;
-        incident->is_undated = false;
+    if (incident->state.is_open && incident->state.is_undated && !has_no_date) {
+        incident->state.starts_at = starts_at;
+        incident->state.is_undated = false;
         incident->seen_stored.us = INT64_MIN / 2; /* to be stored */
         return false;
     }
     if (has_no_date)
-        return !incident->is_open && !incident->is_undated;
-    return incident->is_undated || starts_later(starts_at, incident->starts_at);
+        return !incident->state.is_open && !incident->state.is_undated;
+    return incident->state.is_undated || starts_later(starts_at, incident->state.starts_at);
 }
 
 /* The alert fires. */
@@ -538,7 +536,7 @@ static struct as_alert_outcome incident_see(struct as_engine *engine, struct cau
     const char *owner = scope_get_owner(engine, cause->credential, alert->labels);
     struct incident *incident = incident_find(engine, &alert->digest, owner);
     const struct incident *known = find_known(engine, &alert->digest, owner, incident);
-    const bool is_open = incident && incident->is_open;
+    const bool is_open = incident && incident->state.is_open;
     if (alert->is_suppressed) /* opens nothing; an open incident is held, whenever it began */
         return is_open ? repeat(engine, cause, incident, alert) : outcome_of(AS_REASON_SILENCED);
     if (known && !scope_reaches(engine, cause->credential, known, alert))
@@ -554,7 +552,7 @@ static struct as_alert_outcome incident_see(struct as_engine *engine, struct cau
     if (is_open && !is_newer)
         return repeat(engine, cause, incident, alert);
     if (!is_open && !is_newer &&
-        engine->mono.us - incident->resolved.mono.us < engine->config.stale_window_us)
+        engine->mono.us - incident->state.resolved.mono.us < engine->config.stale_window_us)
         return outcome_of(AS_REASON_STALE);
 
     if (is_open) /* its resolved was lost */
@@ -591,20 +589,20 @@ static struct as_alert_outcome remember_resolved(struct as_engine *engine,
 static void set_resolved(struct as_engine *engine, struct incident *incident,
                          as_wall_time starts_at)
 {
-    if (incident->is_open) {
+    if (incident->state.is_open) {
         TAILQ_REMOVE(&engine->open, incident, in_order);
         engine->open_count--;
     } else {
         TAILQ_REMOVE(&engine->resolved, incident, in_order);
     }
-    incident->is_open = false;
-    incident->silenced = AS_MOMENT_NEVER;
-    incident->resolved = moment_now(engine);
+    incident->state.is_open = false;
+    incident->state.silenced = AS_MOMENT_NEVER;
+    incident->state.resolved = moment_now(engine);
     set_seen(engine, incident);
-    if (!is_ahead(engine, starts_at) && starts_at.us != incident->starts_at.us &&
-        (incident->is_undated || starts_at.us > incident->starts_at.us)) {
-        incident->starts_at = starts_at;
-        incident->is_undated = false;
+    if (!is_ahead(engine, starts_at) && starts_at.us != incident->state.starts_at.us &&
+        (incident->state.is_undated || starts_at.us > incident->state.starts_at.us)) {
+        incident->state.starts_at = starts_at;
+        incident->state.is_undated = false;
     }
     TAILQ_INSERT_TAIL(&engine->resolved, incident, in_order);
     effect_put_incident(engine, incident);
@@ -630,14 +628,15 @@ static struct as_alert_outcome handle_resolved(struct as_engine *engine, struct 
         return outcome_of(AS_REASON_FORBIDDEN);
     if (!incident)
         return remember_resolved(engine, cause, alert, owner);
-    if (!incident->is_open) {
-        if (alert->starts_at.us > incident->starts_at.us && !is_ahead(engine, alert->starts_at))
+    if (!incident->state.is_open) {
+        if (alert->starts_at.us > incident->state.starts_at.us &&
+            !is_ahead(engine, alert->starts_at))
             set_resolved(engine, incident, alert->starts_at);
         return outcome_of(AS_REASON_DUPLICATE);
     }
     /* a late end of an earlier stretch */
-    if (!incident->is_undated && alert->starts_at.us < incident->starts_at.us &&
-        ends_at.us < incident->starts_at.us)
+    if (!incident->state.is_undated && alert->starts_at.us < incident->state.starts_at.us &&
+        ends_at.us < incident->state.starts_at.us)
         return outcome_of(AS_REASON_STALE);
 
     if (incident_add_credential(incident, cause->credential))
@@ -718,13 +717,13 @@ void incidents_expire(struct as_engine *engine)
     const size_t effects = engine->effect_count;
     struct incident *incident;
     while ((incident = TAILQ_FIRST(&engine->open)) &&
-           incident->seen.mono.us + engine->config.incident_expiry_us <= engine->mono.us) {
+           incident->state.seen.mono.us + engine->config.incident_expiry_us <= engine->mono.us) {
         incident_end(engine, &time_alone, incident, AS_INCIDENT_EXPIRED);
         incident_bury(engine, incident);
         effect_delete_incident(engine, incident);
     }
     while ((incident = TAILQ_FIRST(&engine->resolved)) &&
-           incident->resolved.mono.us + engine->config.stale_window_us <= engine->mono.us) {
+           incident->state.resolved.mono.us + engine->config.stale_window_us <= engine->mono.us) {
         incident_bury(engine, incident);
         effect_delete_incident(engine, incident);
     }
@@ -737,10 +736,11 @@ as_mono_time incidents_get_deadline(const struct as_engine *engine)
     as_mono_time deadline = AS_MONO_NEVER;
     const struct incident *incident = TAILQ_FIRST(&engine->open);
     if (incident)
-        deadline.us = as_time_add(incident->seen.mono.us, engine->config.incident_expiry_us);
+        deadline.us = as_time_add(incident->state.seen.mono.us, engine->config.incident_expiry_us);
     incident = TAILQ_FIRST(&engine->resolved);
     if (incident) {
-        const int64_t end = as_time_add(incident->resolved.mono.us, engine->config.stale_window_us);
+        const int64_t end =
+            as_time_add(incident->state.resolved.mono.us, engine->config.stale_window_us);
         if (end < deadline.us)
             deadline.us = end;
     }
@@ -815,7 +815,7 @@ static void handle_shared(struct as_engine *engine, struct cause *cause, uint64_
                           const struct as_listed_alert *alert)
 {
     struct incident *shared = incident_find(engine, &alert->digest, "");
-    const bool is_open = shared && shared->is_open;
+    const bool is_open = shared && shared->state.is_open;
     const bool is_older = shared && shared->seen_call_id >= call_id;
     struct as_listed_alert seen = *alert;
     const enum muting muting =
@@ -826,7 +826,7 @@ static void handle_shared(struct as_engine *engine, struct cause *cause, uint64_
     if (muting == MUTING_UNKNOWN)
         return;
     if (!is_older || (!seen.is_suppressed && !is_ahead(engine, alert->starts_at) &&
-                      starts_later(alert->starts_at, shared->starts_at)))
+                      starts_later(alert->starts_at, shared->state.starts_at)))
         (void)incident_see(engine, cause, &seen);
 }
 
@@ -847,9 +847,9 @@ static void handle_listed(struct as_engine *engine, struct cause *cause, uint64_
     handle_shared(engine, cause, call_id, alert);
     struct incident *incident = incident_find_first(engine, &alert->digest);
     for (; incident; incident = incident_find_next(incident)) {
-        if (!incident->is_open)
+        if (!incident->state.is_open)
             continue;
-        if (incident->key.owner[0] != '\0' && incident->seen_call_id < call_id)
+        if (incident->state.key.owner[0] != '\0' && incident->seen_call_id < call_id)
             handle_owned(engine, cause, alert, incident);
         news_note_listed(engine, cause, incident, alert);
     }
@@ -861,9 +861,9 @@ static void close_unnamed(struct as_engine *engine, struct cause *cause, uint64_
 {
     struct incident *incident;
     RB_FOREACH (incident, incident_tree, &engine->incidents) {
-        if (incident->is_open && incident->seen_call_id < call_id &&
+        if (incident->state.is_open && incident->seen_call_id < call_id &&
             ++incident->missed >= LISTS_MISSED)
-            incident_close(engine, cause, incident, incident->starts_at);
+            incident_close(engine, cause, incident, incident->state.starts_at);
     }
 }
 

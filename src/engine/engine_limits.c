@@ -425,8 +425,8 @@ static void restore_target(struct as_engine *engine, struct target *target, stru
     for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++) {
         if (!intents[i])
             continue;
-        limit_remember(engine, begun, intents[i]->at.mono, 1);
-        target->removing = get_removal(engine, intents[i]->from, intents[i]->to);
+        limit_remember(engine, begun, intents[i]->state.at.mono, 1);
+        target->removing = get_removal(engine, intents[i]->state.from, intents[i]->state.to);
     }
     engine->budget.removing[get_kind(target)] += target->removing;
 }

@@ -136,8 +136,8 @@ const char *pauses_find_obstacle(const struct as_engine *engine, const struct ta
 {
     if (engine->halt.is_set)
         return "not sent, as the kill switch has been set since it was decided";
-    if (!intent->is_ordered &&
-        pauses_find_in(engine, target, as_ways_get(intent->from, intent->to)))
+    if (!intent->state.is_ordered &&
+        pauses_find_in(engine, target, as_ways_get(intent->state.from, intent->state.to)))
         return "not sent, as the target has been paused since it was decided";
     return NULL;
 }

@@ -198,8 +198,9 @@ void assignment_on_stay(struct as_engine *engine, struct target *group, enum as_
 bool assignment_is_of(const struct target *group, const struct intent *intent)
 {
     const struct assignment *assignment = &group->assignment;
-    return assignment->pool && !intent->is_ordered && strcmp(intent->rule, assignment->rule) == 0 &&
-           (intent->to > intent->from) == assignment->is_up;
+    return assignment->pool && !intent->state.is_ordered &&
+           strcmp(intent->state.rule, assignment->rule) == 0 &&
+           (intent->state.to > intent->state.from) == assignment->is_up;
 }
 
 /* The pool's lock, and the step of its rule: with the first assignment that is applied. */
@@ -210,11 +211,11 @@ static void begin_lock(struct as_engine *engine, const struct assignment *assign
     struct as_moment *last = assignment->is_up ? &pool->locks.last_up : &pool->locks.last_down;
     if (as_moment_is_set(*last) && last->mono.us >= assignment->at.mono.us)
         return; /* of another assignment of the same decision */
-    const struct intent decided = {.rule = assignment->rule,
-                                   .from = intent->from,
-                                   .to = intent->to,
+    const struct intent decided = {.state = {.rule = assignment->rule,
+                                             .from = intent->state.from,
+                                             .to = intent->state.to,
+                                             .at = assignment->at},
                                    .serial = assignment->serial,
-                                   .at = assignment->at,
                                    .generation = engine->generation};
     *last = moment_now(engine);
     if (!assignment->is_up)
@@ -475,10 +476,11 @@ static enum as_reason pool_find_closed(const struct as_engine *engine, const str
 static int32_t count_in_doubt(const struct target *group)
 {
     const struct intent *in_doubt = group->in_doubt;
-    if (!in_doubt || in_doubt->to <= in_doubt->from)
+    if (!in_doubt || in_doubt->state.to <= in_doubt->state.from)
         return 0;
-    const int32_t size = group->replicas > in_doubt->from ? group->replicas : in_doubt->from;
-    return in_doubt->to > size ? in_doubt->to - size : 0;
+    const int32_t size =
+        group->replicas > in_doubt->state.from ? group->replicas : in_doubt->state.from;
+    return in_doubt->state.to > size ? in_doubt->state.to - size : 0;
 }
 
 static void pool_fill_member(struct as_engine *engine, const struct target *group, bool is_member,
@@ -528,7 +530,8 @@ static struct as_pool_member *list_members(struct as_engine *engine, const struc
     for (size_t i = 0; pool && i < pool->group_count; i++) {
         if (!(group = LIST_FIRST(&engine->members[pool->groups[i]])))
             continue;
-        in_doubt = in_doubt || (group->in_doubt && group->in_doubt->to < group->in_doubt->from);
+        in_doubt = in_doubt ||
+                   (group->in_doubt && group->in_doubt->state.to < group->in_doubt->state.from);
         pool_fill_member(engine, group, true, &members[count++]);
     }
     if (!pool)
@@ -797,7 +800,7 @@ int32_t unregistered_review(struct as_engine *engine, struct target *target,
 const char *unregistered_explain(struct as_engine *engine, const struct intent *intent)
 {
     char text[AS_MESSAGE_SIZE];
-    const int32_t count = intent->from - intent->to;
+    const int32_t count = intent->state.from - intent->state.to;
     (void)snprintf(text, sizeof(text), "%d instance%s never became %s: removed", count,
                    count == 1 ? "" : "s", count == 1 ? "a node" : "nodes");
     return as_arena_strdup(&engine->arena, text);

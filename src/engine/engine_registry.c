@@ -130,8 +130,8 @@ bool scope_lets(const struct as_engine *engine, const char *credential, const st
 bool scope_allows(const struct as_engine *engine, const struct incident *incident,
                   const struct as_rule *rule, const struct as_target_ref *ref)
 {
-    for (uint32_t i = 0; i < incident->credential_count; i++) {
-        if (scope_lets(engine, incident->credentials[i], rule, ref))
+    for (uint32_t i = 0; i < incident->state.credential_count; i++) {
+        if (scope_lets(engine, incident->state.credentials[i], rule, ref))
             return true;
     }
     return false;
@@ -151,11 +151,11 @@ bool scope_allows_order(const struct as_engine *engine, const char *credential,
 static const char *scope_find_narrowed(const struct as_engine *engine,
                                        const struct incident *incident)
 {
-    for (uint32_t i = 0; i < incident->credential_count; i++) {
-        if (scope_is_whole(engine, incident->credentials[i]))
+    for (uint32_t i = 0; i < incident->state.credential_count; i++) {
+        if (scope_is_whole(engine, incident->state.credentials[i]))
             return NULL;
     }
-    return incident->credential_count > 0 ? incident->credentials[0] : NULL;
+    return incident->state.credential_count > 0 ? incident->state.credentials[0] : NULL;
 }
 
 const char *scope_find_sender(const struct as_engine *engine, const struct target *target)
@@ -302,7 +302,7 @@ bool scope_covers(const struct as_engine *engine, const char *credential,
 
 #define TARGET_BYTES (sizeof(struct target) + sizeof(struct group) + 1024) /* texts, its index */
 
-static size_t registry_measure_texts(char *const *texts, size_t count)
+static size_t registry_measure_texts(const char *const *texts, size_t count)
 {
     size_t bytes = count > 0 ? AS_ALLOC_EXTRA : 0;
     for (size_t i = 0; i < count; i++)
@@ -312,11 +312,11 @@ static size_t registry_measure_texts(char *const *texts, size_t count)
 
 static size_t registry_measure(const struct incident *incident)
 {
-    return AS_ALLOC_EXTRA + sizeof(*incident) + as_labels_measure(incident->labels) +
-           as_labels_measure(incident->annotations) +
-           registry_measure_texts(incident->receivers, incident->receiver_count) +
-           registry_measure_texts(incident->credentials, incident->credential_count) +
-           incident->credential_count * (AS_ALLOC_EXTRA + sizeof(*incident->reported)) +
+    return AS_ALLOC_EXTRA + sizeof(*incident) + as_labels_measure(incident->state.labels) +
+           as_labels_measure(incident->state.annotations) +
+           registry_measure_texts(incident->state.receivers, incident->state.receiver_count) +
+           registry_measure_texts(incident->state.credentials, incident->state.credential_count) +
+           incident->state.credential_count * (AS_ALLOC_EXTRA + sizeof(*incident->reported)) +
            incident->binding_count * (AS_ALLOC_EXTRA + sizeof(struct binding)) +
            incident->kept_count * (AS_ALLOC_EXTRA + sizeof(struct as_progress));
 }
@@ -363,30 +363,32 @@ void room_account(struct as_engine *engine, struct incident *incident)
 
 struct incident *incident_find_first(const struct as_engine *engine, const struct as_digest *digest)
 {
-    struct incident key = {.key = {.digest = *digest, .owner = ""}};
+    struct incident key = {.state.key = {.digest = *digest, .owner = ""}};
     struct incident_tree *tree = (struct incident_tree *)(uintptr_t)&engine->incidents;
     struct incident *first = RB_NFIND(incident_tree, tree, &key);
-    return first && as_digest_compare(&first->key.digest, digest) == 0 ? first : NULL;
+    return first && as_digest_compare(&first->state.key.digest, digest) == 0 ? first : NULL;
 }
 
 struct incident *incident_find_next(struct incident *incident)
 {
     struct incident *next = RB_NEXT(incident_tree, NULL, incident);
-    return next && as_digest_compare(&next->key.digest, &incident->key.digest) == 0 ? next : NULL;
+    return next && as_digest_compare(&next->state.key.digest, &incident->state.key.digest) == 0
+               ? next
+               : NULL;
 }
 
 struct incident *incident_find(const struct as_engine *engine, const struct as_digest *digest,
                                const char *owner)
 {
-    struct incident key = {.key = {.digest = *digest, .owner = owner}};
+    struct incident key = {.state.key = {.digest = *digest, .owner = owner}};
     struct incident_tree *tree = (struct incident_tree *)(uintptr_t)&engine->incidents;
     return RB_FIND(incident_tree, tree, &key); /* only searches */
 }
 
 bool incident_has_receiver(const struct incident *incident, const char *receiver)
 {
-    for (uint32_t i = 0; i < incident->receiver_count; i++) {
-        if (strcmp(incident->receivers[i], receiver) == 0)
+    for (uint32_t i = 0; i < incident->state.receiver_count; i++) {
+        if (strcmp(incident->state.receivers[i], receiver) == 0)
             return true;
     }
     return false;
@@ -396,7 +398,7 @@ void incident_insert(struct as_engine *engine, struct incident *incident)
 {
     RB_INSERT(incident_tree, &engine->incidents, incident);
     room_account(engine, incident);
-    if (incident->is_open) {
+    if (incident->state.is_open) {
         TAILQ_INSERT_TAIL(&engine->open, incident, in_order);
         engine->open_count++;
     } else {
@@ -408,7 +410,7 @@ void incident_insert(struct as_engine *engine, struct incident *incident)
  * to it. */
 void incident_bury(struct as_engine *engine, struct incident *incident)
 {
-    if (incident->is_open) {
+    if (incident->state.is_open) {
         TAILQ_REMOVE(&engine->open, incident, in_order);
         engine->open_count--;
     } else {
@@ -439,7 +441,8 @@ static bool brings_more(const struct as_engine *engine, const struct as_notifica
         return !incident;
     return !incident_has_receiver(incident, notification->receiver) ||
            as_labels_measure(alert->labels) + as_labels_measure(alert->annotations) >
-               as_labels_measure(incident->labels) + as_labels_measure(incident->annotations);
+               as_labels_measure(incident->state.labels) +
+                   as_labels_measure(incident->state.annotations);
 }
 
 const char *as_engine_find_narrowed(const struct as_engine *engine, const char *credential)
@@ -514,9 +517,9 @@ void owners_share_progress(struct incident *incident, const struct incident *fro
 
 void owners_inherit(const struct as_engine *engine, struct binding *binding)
 {
-    struct incident *other = incident_find_first(engine, &binding->incident->key.digest);
+    struct incident *other = incident_find_first(engine, &binding->incident->state.key.digest);
     for (; other; other = incident_find_next(other)) {
-        if (starts_later(binding->incident->starts_at, other->starts_at))
+        if (starts_later(binding->incident->state.starts_at, other->state.starts_at))
             continue; /* another stretch of firing */
         for (uint32_t i = 0; other != binding->incident && i < other->binding_count; i++) {
             const struct binding *same = &other->bindings[i];
@@ -542,28 +545,28 @@ static bool is_configured(const struct as_engine *engine, const char *credential
 static const char *registry_find_owner(const struct as_engine *engine,
                                        const struct incident *incident)
 {
-    for (uint32_t i = 0; i < incident->credential_count; i++) {
-        if (scope_spans(engine, incident->credentials[i], incident->labels))
+    for (uint32_t i = 0; i < incident->state.credential_count; i++) {
+        if (scope_spans(engine, incident->state.credentials[i], incident->state.labels))
             return "";
     }
-    for (uint32_t i = 0; i < incident->credential_count; i++) {
-        if (is_configured(engine, incident->credentials[i]))
-            return incident->credentials[i];
+    for (uint32_t i = 0; i < incident->state.credential_count; i++) {
+        if (is_configured(engine, incident->state.credentials[i]))
+            return incident->state.credentials[i];
     }
-    return incident->key.owner; /* no sender is left: keeps its owner */
+    return incident->state.key.owner; /* no sender is left: keeps its owner */
 }
 
 static void change_owner(struct as_engine *engine, struct incident *incident, const char *owner)
 {
-    struct incident *other = incident_find(engine, &incident->key.digest, owner);
+    struct incident *other = incident_find(engine, &incident->state.key.digest, owner);
     char *copy = as_xstrdup(owner);
-    const struct as_incident_key former = {incident->key.digest,
-                                           as_arena_strdup(&engine->arena, incident->key.owner)};
+    const struct as_incident_key former = {
+        incident->state.key.digest, as_arena_strdup(&engine->arena, incident->state.key.owner)};
     effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->incident_key = former;
-    if (other && other->is_open) {
+    if (other && other->state.is_open) {
         owners_share_progress(other, incident);
-        for (uint32_t i = 0; i < incident->credential_count; i++)
-            (void)incident_add_credential(other, incident->credentials[i]);
+        for (uint32_t i = 0; i < incident->state.credential_count; i++)
+            (void)incident_add_credential(other, incident->state.credentials[i]);
         effect_put_incident(engine, other);
         incident_bury(engine, incident);
         free(copy);
@@ -574,40 +577,33 @@ static void change_owner(struct as_engine *engine, struct incident *incident, co
         incident_bury(engine, other);
     }
     RB_REMOVE(incident_tree, &engine->incidents, incident);
-    free((char *)(uintptr_t)incident->key.owner);
-    incident->key.owner = copy;
+    free((char *)(uintptr_t)incident->state.key.owner);
+    incident->state.key.owner = copy;
     RB_INSERT(incident_tree, &engine->incidents, incident);
     effect_put_incident(engine, incident);
-}
-
-static char **registry_copy_texts(char *const *texts, uint32_t count)
-{
-    char **copy = as_xcalloc(count + 1, sizeof(*copy));
-    for (uint32_t i = 0; i < count; i++)
-        copy[i] = as_xstrdup(texts[i]);
-    return copy;
 }
 
 /* Gives one of several senders an incident of its own. */
 static void split_off(struct as_engine *engine, const struct incident *incident,
                       const char *credential, as_mono_time reported)
 {
-    if (incident_find(engine, &incident->key.digest, credential))
+    if (incident_find(engine, &incident->state.key.digest, credential))
         return;
     struct incident *own = as_xmalloc(sizeof(*own));
     *own = *incident;
-    own->key.owner = as_xstrdup(credential);
+    own->state.key.owner = as_xstrdup(credential);
     own->serial = ++engine->next_serial;
     own->bytes = own->charged = 0;
     own->share = NULL;
-    own->receivers = registry_copy_texts(incident->receivers, incident->receiver_count);
-    own->credentials = NULL;
+    own->state.receivers = own->state.credentials = NULL;
+    own->state.receiver_count = own->state.credential_count = 0;
     own->reported = NULL;
-    own->credential_count = 0;
+    for (size_t i = 0; i < incident->state.receiver_count; i++)
+        incident_add_receiver(own, incident->state.receivers[i]);
     (void)incident_add_credential(own, credential);
     own->reported[0] = reported;
-    own->labels = as_labels_copy(incident->labels);
-    own->annotations = as_labels_copy(incident->annotations);
+    own->state.labels = as_labels_copy(incident->state.labels);
+    own->state.annotations = as_labels_copy(incident->state.annotations);
     own->kept = NULL;
     own->kept_count = 0;
     owners_share_progress(own, incident);
@@ -618,10 +614,11 @@ static void split_off(struct as_engine *engine, const struct incident *incident,
 /* Leaves only the first credential. */
 static void registry_split(struct as_engine *engine, struct incident *incident)
 {
-    while (incident->credential_count > 1) {
-        char *credential = incident->credentials[--incident->credential_count];
-        split_off(engine, incident, credential, incident->reported[incident->credential_count]);
-        free(credential);
+    while (incident->state.credential_count > 1) {
+        const char *credential = incident->state.credentials[--incident->state.credential_count];
+        split_off(engine, incident, credential,
+                  incident->reported[incident->state.credential_count]);
+        free((char *)(uintptr_t)credential);
     }
 }
 
@@ -633,7 +630,7 @@ void owners_find(struct as_engine *engine)
     const size_t effects = engine->effect_count;
     TAILQ_FOREACH_SAFE (incident, &engine->open, in_order, next) {
         const char *owner = registry_find_owner(engine, incident);
-        if (strcmp(owner, incident->key.owner) == 0)
+        if (strcmp(owner, incident->state.key.owner) == 0)
             continue;
         if (owner[0] != '\0')
             registry_split(engine, incident);

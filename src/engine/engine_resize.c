@@ -21,21 +21,21 @@
 
 static bool resize_is_ours(const struct target *target, const struct intent *intent)
 {
-    return target->resize.is_set && !intent->rule[0] &&
-           strcmp(intent->decision_id, target->resize.id) == 0;
+    return target->resize.is_set && !intent->state.rule[0] &&
+           strcmp(intent->state.decision_id, target->resize.id) == 0;
 }
 
 bool resize_is_put_back(const struct target *target, const struct intent *intent)
 {
     return resize_is_ours(target, intent) && target->resize.is_late &&
-           intent->to == target->resize.from;
+           intent->state.to == target->resize.from;
 }
 
 bool resize_is_catch_up(const struct target *target, const struct intent *intent)
 {
     const struct as_resize_state *resize = &target->resize;
-    return resize_is_ours(target, intent) && !resize->is_open && intent->to <= resize->to &&
-           intent->from < intent->to;
+    return resize_is_ours(target, intent) && !resize->is_open && intent->state.to <= resize->to &&
+           intent->state.from < intent->state.to;
 }
 
 static const char *explain_put_back(struct as_engine *engine, struct target *target,
@@ -44,7 +44,8 @@ static const char *explain_put_back(struct as_engine *engine, struct target *tar
     const char *unit = as_sized_get_unit(target->ref);
     char text[AS_MESSAGE_SIZE], of[AS_SIZE_TEXT_SIZE], to[AS_SIZE_TEXT_SIZE];
     snprintf(text, sizeof(text), "put back to %s, as the rollout of %s did not end in time",
-             as_unit_print_size(unit, intent->to, to), as_unit_print_size(unit, intent->from, of));
+             as_unit_print_size(unit, intent->state.to, to),
+             as_unit_print_size(unit, intent->state.from, of));
     return as_arena_strdup(&engine->arena, text);
 }
 
@@ -58,7 +59,7 @@ const char *resize_on_applied(struct as_engine *engine, struct target *target,
         return NULL;
     if (resize_is_put_back(target, intent)) {
         resize->is_open = resize->is_late = false;
-        resize->to = intent->to;
+        resize->to = intent->state.to;
         return explain_put_back(engine, target, intent);
     }
     if (resize_is_catch_up(target, intent))
@@ -66,14 +67,14 @@ const char *resize_on_applied(struct as_engine *engine, struct target *target,
     *resize = (struct as_resize_state){
         .is_set = true,
         .is_open = !sized.by_pods,
-        .is_ordered = intent->is_ordered,
-        .is_above = sized.by_pods && intent->to > intent->from,
-        .from = intent->from,
-        .to = intent->to,
+        .is_ordered = intent->state.is_ordered,
+        .is_above = sized.by_pods && intent->state.to > intent->state.from,
+        .from = intent->state.from,
+        .to = intent->state.to,
         .moved = moment_now(engine),
         .newest = resize->newest,
     };
-    memcpy(resize->id, intent->decision_id, AS_ULID_SIZE);
+    memcpy(resize->id, intent->state.decision_id, AS_ULID_SIZE);
     target_note_entry(target);
     return NULL;
 }
@@ -131,19 +132,17 @@ static void give_up_rollout(struct as_engine *engine, struct target *target,
                             const struct as_resize_seen *seen)
 {
     struct as_resize_state *resize = &target->resize;
-    char none[] = "";
-    struct intent change = {.is_ordered = resize->is_ordered,
-                            .rule = none,
-                            .from = resize->from,
-                            .to = resize->to,
-                            .version = none,
+    struct intent change = {.state = {.is_ordered = resize->is_ordered,
+                                      .rule = "",
+                                      .from = resize->from,
+                                      .to = resize->to},
                             .sent = engine->mono};
     char text[2 * AS_MESSAGE_SIZE], size[AS_SIZE_TEXT_SIZE];
     resize->is_late = true;
     if (resize->to > resize->from)
         scaleup_fail(engine, target);
-    as_ulid_print(engine->wall, &engine->random, change.action_id);
-    memcpy(change.decision_id, resize->id, AS_ULID_SIZE);
+    as_ulid_print(engine->wall, &engine->random, change.state.action_id);
+    memcpy(change.state.decision_id, resize->id, AS_ULID_SIZE);
     struct as_action_record *record =
         record_action(engine, target, &change, AS_REASON_DID_NOT_COME);
     snprintf(text, sizeof(text), "the rollout of %s did not end in time%s%s",

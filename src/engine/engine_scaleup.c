@@ -128,17 +128,17 @@ void scaleup_begin(struct as_engine *engine, struct target *target, const struct
 {
     struct as_scaleup_state *scaleup = &target->scaleup;
     if ((!target->names_instances && !is_workload(target)) || !target->config ||
-        intent->to <= intent->from)
+        intent->state.to <= intent->state.from)
         return;
-    if (!scaleup->is_open || intent->from < scaleup->from) {
-        scaleup->from = intent->from;
+    if (!scaleup->is_open || intent->state.from < scaleup->from) {
+        scaleup->from = intent->state.from;
         scaleup->missing = scaleup_count_missing(target);
     }
     scaleup->is_open = true;
     scaleup->is_refused = scaleup->did_not_come = false;
-    scaleup->is_ordered = intent->is_ordered;
-    memcpy(scaleup->id, intent->decision_id, AS_ULID_SIZE);
-    scaleup->to = intent->to;
+    scaleup->is_ordered = intent->state.is_ordered;
+    memcpy(scaleup->id, intent->state.decision_id, AS_ULID_SIZE);
+    scaleup->to = intent->state.to;
     scaleup->since = moment_now(engine);
     target_note_entry(target);
 }
@@ -198,10 +198,10 @@ void scaleup_note_surplus(struct as_engine *engine, struct target *target,
     struct as_scaleup_state *scaleup = &target->scaleup;
     const int32_t before = scaleup_get_surplus(target);
     if (before == 0) {
-        scaleup->surplus_from = intent->from;
+        scaleup->surplus_from = intent->state.from;
         scaleup->surplus_since = moment_now(engine);
     }
-    scaleup->surplus = before + intent->to - intent->from;
+    scaleup->surplus = before + intent->state.to - intent->state.from;
 }
 
 int32_t scaleup_get_surplus(const struct target *target)
@@ -243,8 +243,8 @@ void scaleup_give_up(struct as_engine *engine, struct target *target)
 bool scaleup_is_taken_back(const struct target *target, const struct intent *intent)
 {
     const struct as_scaleup_state *scaleup = &target->scaleup;
-    return scaleup->is_open && intent->to < intent->from && !intent->rule[0] &&
-           strcmp(intent->decision_id, scaleup->id) == 0;
+    return scaleup->is_open && intent->state.to < intent->state.from && !intent->state.rule[0] &&
+           strcmp(intent->state.decision_id, scaleup->id) == 0;
 }
 
 static const char *explain_taking_back(struct as_engine *engine,
@@ -273,9 +273,9 @@ const char *scaleup_on_applied(struct as_engine *engine, struct target *target,
     }
     if (!has_failed_since(scaleup, scaleup->since))
         back_off(engine, target);
-    scaleup->to = intent->to;
+    scaleup->to = intent->state.to;
     scaleup->is_refused = false; /* the rest has its normal time */
-    return explain_taking_back(engine, scaleup, intent->from - intent->to, why);
+    return explain_taking_back(engine, scaleup, intent->state.from - intent->state.to, why);
 }
 
 static void scaleup_close(struct as_engine *engine, struct target *target)

@@ -29,8 +29,9 @@ void floor_set(struct as_engine *engine, struct target *target,
 bool floor_forbids(const struct as_engine *engine, const struct target *target,
                    const struct intent *intent)
 {
-    return target->floor.size > 0 && *intent->rule && !intent->is_ordered &&
-           intent->to < intent->from && intent->to < target_get_bounds(engine, target).min;
+    return target->floor.size > 0 && *intent->state.rule && !intent->state.is_ordered &&
+           intent->state.to < intent->state.from &&
+           intent->state.to < target_get_bounds(engine, target).min;
 }
 
 as_mono_time floor_get_end(const struct target *target)

@@ -109,8 +109,8 @@ static const char *expand(struct as_engine *engine, const struct as_template *te
                           const struct incident *incident, struct as_error *error)
 {
     struct as_buf text = AS_BUF_INIT(AS_QUERY_MAX);
-    const int status =
-        as_template_expand_promql(template, incident->labels, incident->annotations, &text, error);
+    const int status = as_template_expand_promql(template, incident->state.labels,
+                                                 incident->state.annotations, &text, error);
     const char *result =
         status == 0 ? as_arena_strdup(&engine->arena, text.data ? text.data : "") : NULL;
     as_buf_deinit(&text);
@@ -259,8 +259,8 @@ static void source_read_text(struct as_engine *engine, const struct as_source *s
 {
     const bool is_label = source->kind == AS_SOURCE_LABEL;
     const char *what = is_label ? "label" : "annotation";
-    const char *text =
-        as_labels_get(is_label ? incident->labels : incident->annotations, source->name);
+    const char *text = as_labels_get(
+        is_label ? incident->state.labels : incident->state.annotations, source->name);
     *text_out = text;
     if (!*text) {
         proposal->error = quote(engine, "the alert has no ", what, "", source->name);

@@ -252,8 +252,8 @@ static void requests_take_state(struct target *target, const struct as_target_st
 
 static int incident_compare(const struct incident *a, const struct incident *b)
 {
-    const int order = as_digest_compare(&a->key.digest, &b->key.digest);
-    return order ? order : strcmp(a->key.owner, b->key.owner);
+    const int order = as_digest_compare(&a->state.key.digest, &b->state.key.digest);
+    return order ? order : strcmp(a->state.key.owner, b->state.key.owner);
 }
 
 static int target_compare(const struct target *a, const struct target *b)
@@ -313,39 +313,54 @@ void progress_deinit(struct as_progress *progress)
     free((char *)(uintptr_t)progress->target);
 }
 
+/* Lists of texts that an incident owns. */
+
+static void texts_add(const char *const **texts, size_t *count, const char *text)
+{
+    const char **more = as_xrealloc_array((void *)(uintptr_t)*texts, *count + 1, sizeof(*more));
+    more[(*count)++] = as_xstrdup(text);
+    *texts = more;
+}
+
+static void texts_free(const char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free((char *)(uintptr_t)texts[i]);
+    free((void *)(uintptr_t)texts);
+}
+
 void incident_free(struct incident *incident)
 {
     for (uint32_t i = 0; i < incident->kept_count; i++)
         progress_deinit(&incident->kept[i]);
     free(incident->kept);
-    free((char *)(uintptr_t)incident->key.owner);
-    for (uint32_t i = 0; i < incident->receiver_count; i++)
-        free(incident->receivers[i]);
-    free(incident->receivers);
-    for (uint32_t i = 0; i < incident->credential_count; i++)
-        free(incident->credentials[i]);
-    free(incident->credentials);
+    free((char *)(uintptr_t)incident->state.key.owner);
+    texts_free(incident->state.receivers, incident->state.receiver_count);
+    texts_free(incident->state.credentials, incident->state.credential_count);
     free(incident->reported);
     free(incident->bindings);
-    as_labels_free(incident->labels);
-    as_labels_free(incident->annotations);
+    as_labels_free((struct as_labels *)(uintptr_t)incident->state.labels);
+    as_labels_free((struct as_labels *)(uintptr_t)incident->state.annotations);
     free(incident);
+}
+
+void incident_add_receiver(struct incident *incident, const char *receiver)
+{
+    texts_add(&incident->state.receivers, &incident->state.receiver_count, receiver);
 }
 
 bool incident_add_credential(struct incident *incident, const char *credential)
 {
-    for (uint32_t i = 0; i < incident->credential_count; i++) {
-        if (strcmp(incident->credentials[i], credential) == 0)
+    for (uint32_t i = 0; i < incident->state.credential_count; i++) {
+        if (strcmp(incident->state.credentials[i], credential) == 0)
             return false;
     }
-    if (incident->credential_count == CREDENTIALS_MAX)
+    if (incident->state.credential_count == CREDENTIALS_MAX)
         return false;
-    incident->credentials = as_xrealloc_array(incident->credentials, incident->credential_count + 1,
-                                              sizeof(*incident->credentials));
-    incident->reported = as_xrealloc_array(incident->reported, incident->credential_count + 1,
+    incident->reported = as_xrealloc_array(incident->reported, incident->state.credential_count + 1,
                                            sizeof(*incident->reported));
-    incident->reported[incident->credential_count].us = INT64_MIN;
-    incident->credentials[incident->credential_count++] = as_xstrdup(credential);
+    incident->reported[incident->state.credential_count].us = INT64_MIN;
+    texts_add(&incident->state.credentials, &incident->state.credential_count, credential);
     return true;
 }
 
@@ -382,8 +397,7 @@ struct intent *intent_free(struct intent *intent)
 {
     if (!intent)
         return NULL;
-    free(intent->rule);
-    free(intent->version);
+    free((char *)(uintptr_t)intent->state.rule);
     state_free_names(intent->take, intent->take_count);
     request_free(intent->used);
     free(intent);
@@ -661,32 +675,11 @@ struct as_incident_target binding_get_target(const struct binding *binding)
     };
 }
 
-struct as_incident_state incident_get_state(const struct incident *incident)
-{
-    return (struct as_incident_state){
-        .key = incident->key,
-        .fingerprint = incident->fingerprint,
-        .is_open = incident->is_open,
-        .starts_at = incident->starts_at,
-        .is_undated = incident->is_undated,
-        .opened = incident->opened,
-        .seen = incident->seen,
-        .resolved = incident->resolved,
-        .silenced = incident->silenced,
-        .receivers = (const char *const *)incident->receivers,
-        .receiver_count = incident->receiver_count,
-        .credentials = (const char *const *)incident->credentials,
-        .credential_count = incident->credential_count,
-        .labels = incident->labels,
-        .annotations = incident->annotations,
-    };
-}
-
 struct as_incident_state *incident_fill_state(struct as_engine *engine,
                                               const struct incident *incident)
 {
     struct as_incident_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
-    *state = incident_get_state(incident);
+    *state = incident->state;
     struct as_progress *progress = as_arena_alloc(
         &engine->arena, incident->binding_count + incident->kept_count, sizeof(*progress));
     state->progress = progress;
@@ -726,33 +719,28 @@ static struct as_progress *copy_progress(const struct as_progress *progress, siz
 struct incident *incident_of_state(struct as_engine *engine, const struct as_incident_state *state)
 {
     struct incident *incident = as_xcalloc(1, sizeof(*incident));
-    incident->key = state->key;
-    incident->key.owner = as_xstrdup(state->key.owner);
-    incident->fingerprint = state->fingerprint;
+    incident->state = *state;
+    incident->state.key.owner = as_xstrdup(state->key.owner);
     incident->serial = ++engine->next_serial;
-    incident->is_open = state->is_open;
-    incident->starts_at = state->starts_at;
-    incident->is_undated = state->is_undated;
-    incident->opened = state->opened;
-    incident->seen = state->seen;
-    incident->resolved = state->resolved;
     incident->seen_stored = state->seen.mono;
     /* `seen` is stored late, never by more than this */
     if (state->is_open)
-        incident->seen.mono.us = as_time_add(incident->seen.mono.us,
-                                             engine->config.incident_expiry_us / SEEN_STORE_PART);
+        incident->state.seen.mono.us = as_time_add(
+            incident->state.seen.mono.us, engine->config.incident_expiry_us / SEEN_STORE_PART);
     incident->listed.us = INT64_MIN;
-    incident->silenced = state->silenced;
     incident->late_until.us = INT64_MIN;
-    incident->receivers = as_xcalloc(state->receiver_count + 1, sizeof(*incident->receivers));
+    incident->state.receiver_count = incident->state.credential_count = 0;
+    incident->state.receivers = incident->state.credentials = NULL;
     for (size_t i = 0; i < state->receiver_count; i++)
-        incident->receivers[incident->receiver_count++] = as_xstrdup(state->receivers[i]);
+        incident_add_receiver(incident, state->receivers[i]);
     for (size_t i = 0; i < state->credential_count; i++)
         (void)incident_add_credential(incident, state->credentials[i]);
-    incident->labels = state->labels ? as_labels_copy(state->labels) : NULL;
-    incident->annotations = state->annotations ? as_labels_copy(state->annotations) : NULL;
+    incident->state.labels = state->labels ? as_labels_copy(state->labels) : NULL;
+    incident->state.annotations = state->annotations ? as_labels_copy(state->annotations) : NULL;
     incident->kept = copy_progress(state->progress, state->progress_count);
     incident->kept_count = (uint32_t)state->progress_count;
+    incident->state.progress = NULL;
+    incident->state.progress_count = 0;
     return incident;
 }
 
@@ -761,25 +749,12 @@ struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct
 {
     struct as_intent_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
     const struct as_target_config *config = target->config;
-    *state = (struct as_intent_state){
-        .ref = target->ref,
-        .stored_as = target->ref->key,
-        .uid = target->uid,
-        .action_id = intent->action_id,
-        .decision_id = intent->decision_id,
-        .is_ordered = intent->is_ordered,
-        .is_of_alert = intent->is_of_alert,
-        .rule = intent->rule,
-        .from = intent->from,
-        .to = intent->to,
-        .at = intent->at,
-        .in_doubt = in_doubt,
-        .outcome = intent->outcome,
-        .approval = intent->approval[0] ? intent->approval : NULL,
-        .marks_nodes = config && as_target_config_has_nodes(config) && intent->to <= intent->from,
-    };
-    const size_t size = strlen(intent->version) + 1;
-    memcpy(state->version, intent->version, size < AS_VERSION_SIZE ? size : AS_VERSION_SIZE);
+    *state = intent->state;
+    state->ref = target->ref;
+    state->stored_as = target->ref->key;
+    state->uid = target->uid;
+    state->in_doubt = in_doubt;
+    state->marks_nodes = config && as_target_config_has_nodes(config) && state->to <= state->from;
     return state;
 }
 
@@ -787,22 +762,12 @@ static struct intent *intent_of_state(const struct as_engine *engine,
                                       const struct as_intent_state *state)
 {
     struct intent *intent = as_xcalloc(1, sizeof(*intent));
-    memcpy(intent->action_id, state->action_id, strnlen(state->action_id, AS_ULID_SIZE - 1));
-    memcpy(intent->decision_id, state->decision_id, strnlen(state->decision_id, AS_ULID_SIZE - 1));
-    intent->is_ordered = state->is_ordered;
-    intent->is_of_alert = state->is_of_alert;
-    intent->rule = as_xstrdup(state->rule);
-    intent->from = state->from;
-    intent->to = state->to;
-    intent->version = as_xstrdup(state->version);
-    intent->at = state->at;
+    intent->state = *state;
+    intent->state.rule = as_xstrdup(state->rule);
     intent->sent = state->at.mono;
     intent->until.us = as_time_add(state->at.mono.us, IN_DOUBT_US);
-    intent->outcome = state->outcome;
     intent->serial = engine->next_serial;
     intent->restored = !state->in_doubt;
-    if (state->approval)
-        memcpy(intent->approval, state->approval, strnlen(state->approval, AS_ULID_SIZE - 1));
     return intent;
 }
 

@@ -53,30 +53,20 @@ RB_HEAD(group_tree, group);
 
 struct incident {
     RB_ENTRY(incident) by_digest;   /* and owner */
-    struct as_incident_key key;     /* owns key.owner; placed beside what searches read */
+    struct as_incident_state state; /* owns its texts, lists and labels; placed beside what searches
+                                       read. The progress is that of its bindings, and `kept`. */
     TAILQ_ENTRY(incident) in_order; /* of open ones by `seen`, of resolved ones by `resolved` */
-    uint64_t fingerprint;           /* for display */
     uint64_t serial;                /* in order of opening */
-    bool is_open;
-    as_wall_time starts_at;
-    bool is_undated; /* as in as_incident_state */
-    struct as_moment opened, seen, resolved;
     as_mono_time seen_stored;
-    size_t bytes;           /* as last counted */
-    struct as_share *share; /* of the narrowed credential that alone has sent it */
-    size_t charged;         /* to the share */
-    char **receivers;
-    uint32_t receiver_count;
-    char **credentials;     /* that sent it */
-    as_mono_time *reported; /* of each credential: its last report since the start; INT64_MIN */
-    uint32_t credential_count;
-    as_mono_time listed;       /* request time of the last list that gave `updated_at`; INT64_MIN */
-    as_wall_time updated_at;   /* by Alertmanager's clock, the latest */
-    struct as_moment silenced; /* held since then; unset: not held */
-    as_mono_time late_until;   /* until then a firing notification may be older than the silence */
-    uint64_t seen_call_id;     /* lists with later call ids were requested after it was last seen */
-    unsigned missed;           /* later lists in a row that did not name it */
-    struct as_labels *labels, *annotations;
+    size_t bytes;            /* as last counted */
+    struct as_share *share;  /* of the narrowed credential that alone has sent it */
+    size_t charged;          /* to the share */
+    as_mono_time *reported;  /* of each credential: its last report since the start; INT64_MIN */
+    as_mono_time listed;     /* request time of the last list that gave `updated_at`; INT64_MIN */
+    as_wall_time updated_at; /* by Alertmanager's clock, the latest */
+    as_mono_time late_until; /* until then a firing notification may be older than the silence */
+    uint64_t seen_call_id;   /* lists with later call ids were requested after it was last seen */
+    unsigned missed;         /* later lists in a row that did not name it */
     struct binding *bindings;
     uint32_t binding_count;
     struct as_progress *kept; /* progress of rules that it is not bound to (now) */
@@ -208,27 +198,20 @@ struct request { /* for an approval (engine_approvals.c); of a rule at most one 
 TAILQ_HEAD(request_list, request);
 
 struct intent {
-    char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE];
-    bool is_ordered;  /* by an operator: decision_id is the command's */
-    bool is_narrowed; /* ordered by the target's `sender`; not stored */
-    bool is_clean_up; /* of instances that never became nodes; not stored */
-    bool is_of_alert; /* of an open incident */
-    bool is_resolved; /* the incident was resolved since; not stored */
-    char *rule;
-    int32_t from, to;
-    char *version;
-    struct as_moment at;
+    struct as_intent_state state; /* owns its rule; what is said of the target is set when it is
+                                     stored, and so is whether it is in doubt */
+    bool is_narrowed;             /* ordered by the target's `sender` */
+    bool is_clean_up;             /* of instances that never became nodes */
+    bool is_resolved;             /* the incident was resolved since */
     as_mono_time sent, until;
-    enum as_reason outcome;
     uint64_t serial;     /* of the newest incident at the decision */
     uint64_t generation; /* of the rules at the decision */
     bool restored;       /* from the store: outcome unknown */
-    char **take;         /* names of the nodes that leave; not stored */
+    char **take;         /* names of the nodes that leave */
     size_t take_count;
-    char approval[AS_ULID_SIZE]; /* of the request that it rests on; "": none */
-    struct request *used;        /* that request, until the outcome is known; not stored */
-    as_maybe_time later_than;    /* of the scale request; not stored */
-    bool is_revoked;             /* the kill switch was set since: `used` does not come back */
+    struct request *used;     /* the approved request, until the outcome is known */
+    as_maybe_time later_than; /* of the scale request */
+    bool is_revoked;          /* the kill switch was set since: `used` does not come back */
 };
 
 struct asked { /* what the next decision answers: notifications since the last one */
@@ -497,7 +480,7 @@ static inline struct as_schedule_bounds target_get_bounds(const struct as_engine
 /* Alertmanager suppresses its alert: the incident stays open, without effect. */
 static inline bool incident_is_held(const struct incident *incident)
 {
-    return as_moment_is_set(incident->silenced);
+    return as_moment_is_set(incident->state.silenced);
 }
 
 /* A workload's last increase was not ready in time, or a container's resource could not become
@@ -534,6 +517,7 @@ struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_t
                               as_wall_time wall);
 void progress_deinit(struct as_progress *progress);
 void incident_free(struct incident *incident);
+void incident_add_receiver(struct incident *incident, const char *receiver);
 bool incident_add_credential(struct incident *incident, const char *credential);
 struct request *request_free(struct request *request);
 struct intent *intent_free(struct intent *intent);
@@ -610,7 +594,6 @@ const struct as_reverted_change *contention_copy(struct as_engine *engine,
 
 struct as_incident_target binding_get_target(const struct binding *binding);
 /* Without progress. */
-struct as_incident_state incident_get_state(const struct incident *incident);
 /* In the step's memory. */
 struct as_incident_state *incident_fill_state(struct as_engine *engine,
                                               const struct incident *incident);

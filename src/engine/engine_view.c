@@ -68,7 +68,8 @@ static size_t count_incidents(const struct target *target)
 
 static bool is_acting(const struct as_engine *engine, const struct incident *incident)
 {
-    if (!incident->is_open || as_moment_is_set(incident->silenced) || engine->config.dry_run)
+    if (!incident->state.is_open || as_moment_is_set(incident->state.silenced) ||
+        engine->config.dry_run)
         return false;
     for (uint32_t i = 0; i < incident->binding_count; i++) {
         const struct binding *binding = &incident->bindings[i];
@@ -87,7 +88,7 @@ struct as_acting_counts as_engine_count_acting(const struct as_engine *engine, a
     RB_FOREACH (incident, incident_tree, (struct incident_tree *)(uintptr_t)&engine->incidents) {
         const bool acts = is_acting(engine, incident);
         counts.acting += acts;
-        counts.late += acts && incident->opened.wall.us >= since.us;
+        counts.late += acts && incident->state.opened.wall.us >= since.us;
     }
     return counts;
 }
@@ -226,7 +227,7 @@ static bool has_open_incident(const struct group *group)
 {
     const struct binding *binding;
     TAILQ_FOREACH (binding, &group->bindings, in_group) {
-        if (binding->incident->is_open)
+        if (binding->incident->state.is_open)
             return true;
     }
     return false;
@@ -258,8 +259,7 @@ void as_engine_visit_incidents(const struct as_engine *engine, as_incident_visit
         size_t count = 0;
         for (uint32_t i = 0; i < incident->binding_count && count < AS_RECORD_LIST_MAX; i++)
             targets[count++] = binding_get_target(&incident->bindings[i]);
-        const struct as_incident_state state = incident_get_state(incident);
-        visit(context, &state, targets, count);
+        visit(context, &incident->state, targets, count);
     }
 }
 

@@ -203,7 +203,7 @@ static const struct as_row_type as_row_pairs = {
 
 /* A whole document; some members differ from the struct's. */
 struct document {
-    const char *boot, *id, *key, *kind, *outcome, *uid, *version;
+    const char *boot, *id, *key, *kind, *outcome, *uid;
     struct state_pairs address;
     union {
         struct as_incident_state incident;
@@ -472,13 +472,13 @@ static const struct as_row target_rows[] = {
 };
 
 static const struct as_row intent_rows[] = {
-    {AS_ROW("action", text, document, intent.action_id, REQUIRED)},
+    {AS_ROW_CHARS("action", document, intent.action_id, REQUIRED)},
     {AS_ROW("address", pairs, document, address, REQUIRED)},
     {AS_ROW("alert", flag, document, intent.is_of_alert, OPTIONAL)},
-    {AS_ROW("approval", text, document, intent.approval, OPTIONAL), .size = AS_ULID_SIZE},
+    {AS_ROW_CHARS("approval", document, intent.approval, OPTIONAL)},
     {AS_ROW("at", moment, document, intent.at, REQUIRED)},
     {AS_ROW("boot", text, document, boot, REQUIRED)},
-    {AS_ROW("decision", text, document, intent.decision_id, REQUIRED)},
+    {AS_ROW_CHARS("decision", document, intent.decision_id, REQUIRED)},
     {AS_ROW("from", i32, document, intent.from, REQUIRED)},
     {AS_ROW("id", text, document, id, REQUIRED)},
     {AS_ROW("key", text, document, key, OPTIONAL)},
@@ -489,7 +489,7 @@ static const struct as_row intent_rows[] = {
     {AS_ROW("rule", text, document, intent.rule, REQUIRED)},
     {AS_ROW("to", i32, document, intent.to, REQUIRED)},
     {AS_ROW("uid", text, document, uid, OPTIONAL), .size = AS_UID_SIZE},
-    {AS_ROW("version", text, document, version, REQUIRED), .size = AS_VERSION_SIZE},
+    {AS_ROW_CHARS("version", document, intent.version, REQUIRED)},
     {.name = NULL},
 };
 
@@ -530,10 +530,8 @@ void as_state_encode_target(const struct as_target_state *state, const char *boo
 void as_state_encode_intent(const struct as_intent_state *state, const char *boot,
                             struct as_buf *out)
 {
-    struct document document = {.boot = boot,
-                                .outcome = as_reason_get_word(state->outcome),
-                                .version = state->version,
-                                .intent = *state};
+    struct document document = {
+        .boot = boot, .outcome = as_reason_get_word(state->outcome), .intent = *state};
     set_identity(&document, state->ref->id, state->stored_as, state->uid, state->ref);
     stored_write_document(&document, intent_rows, out);
 }
@@ -682,7 +680,6 @@ static void check_intent(struct state_reader *reader, const struct document *doc
 {
     state->stored_as = document->key ? document->key : document->id;
     state->uid = document->uid ? document->uid : "";
-    memcpy(state->version, document->version, strlen(document->version) + 1);
     if (!state->ref)
         damage(reader, "address");
     if (!as_reason_find(document->outcome, &state->outcome))

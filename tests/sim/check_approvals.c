@@ -144,7 +144,7 @@ void check_approval_of_intent(struct world *world, const struct server_target *t
 {
     const struct as_rule *rule = rules_find_rule(world, intent->rule);
     capture->needs_approvals = rule && rule->approval.is_set && !intent->is_ordered;
-    if (!intent->approval)
+    if (!intent->approval[0])
         return;
     const struct sim_approval *approval = approvals_look_up(world, intent->approval);
     (void)snprintf(capture->approval, sizeof(capture->approval), "%s", intent->approval);

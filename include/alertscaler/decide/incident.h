@@ -272,17 +272,17 @@ struct as_target_state {
 struct as_intent_state {
     const struct as_target_ref *ref;
     const char *stored_as, *uid; /* as in as_target_state */
-    const char *action_id, *decision_id;
+    char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE];
     bool is_ordered;  /* by an operator: decision_id is the command's */
     bool is_of_alert; /* of an open incident: its effect is followed */
     const char *rule; /* the winner's name */
     int32_t from, to;
     char version[AS_VERSION_SIZE];
     struct as_moment at;
-    bool in_doubt;          /* sent, but the answer left open whether it was carried out */
-    enum as_reason outcome; /* if maybe */
-    const char *approval;   /* id of the request that it used; NULL: none */
-    bool marks_nodes;       /* its request marks nodes; not stored */
+    bool in_doubt;               /* sent, but the answer left open whether it was carried out */
+    enum as_reason outcome;      /* if maybe */
+    char approval[AS_ULID_SIZE]; /* id of the request that it used; "": none */
+    bool marks_nodes;            /* its request marks nodes; not stored */
 };
 
 #endif

@@ -131,8 +131,8 @@ static size_t write_incidents(struct as_engine *engine, struct as_buf *out)
     size_t count = 0;
     RB_FOREACH (incident, incident_tree, &engine->incidents) {
         char key[AS_DIGEST_TEXT_SIZE + 64];
-        as_digest_print(&incident->key.digest, key);
-        strcat(key, incident->key.owner);
+        as_digest_print(&incident->state.key.digest, key);
+        strcat(key, incident->state.key.owner);
         as_buf_clear(out);
         as_state_encode_incident(incident_fill_state(engine, incident), BOOT, out);
         compare(find_row("incident", key), out);
