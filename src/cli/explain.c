@@ -464,9 +464,8 @@ static void explain_on_decision(void *context, as_wall_time at,
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(RECORD_MAX);
     const struct as_record_header header = {.time = at, .instance = ""};
-    struct as_record_places places;
 
-    as_record_encode_decision(&header, record, &text, &places);
+    as_record_encode(&header, AS_RECORD_DECISION, record, &text, NULL);
     append_record(((struct preview *)context)->records, &text);
 }
 
@@ -474,9 +473,8 @@ static void explain_on_action(void *context, as_wall_time at, const struct as_ac
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(RECORD_MAX);
     const struct as_record_header header = {.time = at, .instance = ""};
-    struct as_record_places places;
 
-    as_record_encode_action(&header, record, &text, &places);
+    as_record_encode(&header, AS_RECORD_ACTION, record, &text, NULL);
     append_record(((struct preview *)context)->records, &text);
 }
 
@@ -485,9 +483,8 @@ static void explain_on_incident(void *context, as_wall_time at,
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(RECORD_MAX);
     const struct as_record_header header = {.time = at, .instance = ""};
-    struct as_record_places places;
 
-    as_record_encode_incident(&header, record, &text, &places);
+    as_record_encode(&header, AS_RECORD_INCIDENT, record, &text, NULL);
     append_record(((struct preview *)context)->incidents, &text);
 }
 

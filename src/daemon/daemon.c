@@ -156,7 +156,7 @@ static void log_action(const struct as_action_record *action)
     const struct sizes *sizes =
         daemon_print_sizes(action->unit, action->from, action->to, &(struct sizes){.from = ""});
     const bool applied = action->outcome == AS_REASON_APPLIED;
-    if (!action->has_sizes)
+    if (action->to < 0)
         as_log(AS_LOG_WARN, "target not observed", AS_F("target", action->target),
                AS_F("outcome", as_reason_get_word(action->outcome)),
                AS_FI("http_status", action->http_status), AS_F("error", action->message));
@@ -207,17 +207,17 @@ static void log_decision(const struct as_decision_record *record)
 
 static void log_others(const struct as_others_record *record)
 {
-    const struct as_reverted_change *last =
-        record->reverted_change_count > 0
-            ? &record->reverted_changes[record->reverted_change_count - 1]
-            : NULL;
-    if (last)
+    const struct as_contended_note *contended = record->contended;
+    if (contended) {
+        const struct as_reverted_change *last =
+            &contended->reverted_changes[contended->reverted_change_count - 1];
         as_log(AS_LOG_WARN, "others set the size back: the target is left alone for an hour",
                AS_F("target", record->target), AS_FI("to", last->to), AS_FI("found", last->found),
                AS_F_IF("by", *last->by ? last->by : NULL));
-    else
+    } else {
         as_log(AS_LOG_INFO, "the target is not left alone any more", AS_F("target", record->target),
                AS_F("reason", record->message));
+    }
 }
 
 static void daemon_on_effect(void *context, const struct as_effect *effect)
@@ -891,10 +891,10 @@ static void daemon_on_others_found(void *context, const char *target, const stru
                AS_F("paused", others[i].is_paused ? "yes" : "no"));
     if (count == 0)
         as_log(AS_LOG_INFO, "nobody else sizes the target any more", AS_F("target", target));
-    as_shell_record_others(daemon->shell, &(struct as_others_record){.event = AS_OTHERS_FOUND,
-                                                                     .target = target,
-                                                                     .others = others,
-                                                                     .other_count = count});
+    as_shell_record_others(daemon->shell, &(struct as_others_record){
+                                              .event = AS_OTHERS_FOUND,
+                                              .target = target,
+                                              .found = &(struct as_others_found){others, count}});
 }
 
 static int daemon_open_leader(struct daemon *daemon, struct as_error *error)

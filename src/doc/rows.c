@@ -247,6 +247,24 @@ static void hex_read(struct as_rows_input *input, struct as_reader *object,
 const struct as_row_type as_row_hex = {
     .write = hex_write, .read = hex_read, .is_unset = i64_is_unset};
 
+static void digest_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    char text[AS_DIGEST_TEXT_SIZE];
+    as_digest_print(row_at(row, base), text);
+    as_json_write_string_size(json, text, sizeof(text) - 1);
+}
+
+static void digest_read(struct as_rows_input *input, struct as_reader *object,
+                        const struct as_row *row, void *base)
+{
+    (void)input;
+    const char *text = as_read_string(object, row->name);
+    if (!as_digest_parse(text, strlen(text), row_to(row, base)))
+        as_read_fail(object, row->name, "expected a digest");
+}
+
+const struct as_row_type as_row_digest = {.write = digest_write, .read = digest_read};
+
 static bool number_is_unset(const struct as_row *row, const void *base)
 {
     return !isfinite(*(const double *)row_at(row, base));

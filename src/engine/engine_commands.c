@@ -128,8 +128,7 @@ static void pause(struct as_engine *engine, struct deed *deed)
         return;
     pause_set(engine, deed->target, order);
     if (order->for_us > 0) {
-        deed->record->has_until = true;
-        deed->record->until.us = as_time_add(engine->wall.us, order->for_us);
+        deed->record->until = (as_maybe_time){true, {as_time_add(engine->wall.us, order->for_us)}};
     }
 }
 
@@ -228,7 +227,6 @@ static struct as_action_record *record_end(struct as_engine *engine, struct targ
         .target_name = target->config ? target->config->name : "",
         .target_kind = target->ref->kind,
         .unit = as_sized_get_unit(target->ref),
-        .has_sizes = true,
         .from = from,
         .to = target->ordered.replicas,
         .outcome = outcome,
@@ -373,8 +371,7 @@ static void set_floor(struct as_engine *engine, struct deed *deed)
         floor_free(&target->floor);
     } else {
         floor_set(engine, target, order);
-        deed->record->has_until = true;
-        deed->record->until.us = as_time_add(engine->wall.us, order->for_us);
+        deed->record->until = (as_maybe_time){true, {as_time_add(engine->wall.us, order->for_us)}};
     }
     effect_put_target(engine, target);
     deed->wakes = true;

@@ -122,11 +122,9 @@ static as_wall_time get_end_wall(const struct as_engine *engine, const struct ta
     return lock_get_end(target->contention.since, AS_CONTENDED_US, engine->mono, engine->wall).wall;
 }
 
-const struct as_contended_note *contention_note(struct as_engine *engine,
+static const struct as_contended_note *add_note(struct as_engine *engine,
                                                 const struct target *target)
 {
-    if (!contention_holds(engine, target))
-        return NULL;
     struct as_contended_note *note = as_arena_alloc(&engine->arena, 1, sizeof(*note));
     *note = (struct as_contended_note){
         .reverted_changes = contention_copy(engine, &target->contention),
@@ -134,6 +132,12 @@ const struct as_contended_note *contention_note(struct as_engine *engine,
         .until = get_end_wall(engine, target),
     };
     return note;
+}
+
+const struct as_contended_note *contention_note(struct as_engine *engine,
+                                                const struct target *target)
+{
+    return contention_holds(engine, target) ? add_note(engine, target) : NULL;
 }
 
 static struct as_others_record *add_record(struct as_engine *engine, const struct target *target,
@@ -152,10 +156,7 @@ static struct as_others_record *add_record(struct as_engine *engine, const struc
 static void contention_begin(struct as_engine *engine, struct target *target)
 {
     target->contention.since = moment_now(engine);
-    struct as_others_record *record = add_record(engine, target, AS_OTHERS_CONTENDED);
-    record->reverted_changes = contention_copy(engine, &target->contention);
-    record->reverted_change_count = target->contention.count;
-    record->until = get_end_wall(engine, target);
+    add_record(engine, target, AS_OTHERS_CONTENDED)->contended = add_note(engine, target);
 }
 
 void contention_see(struct as_engine *engine, struct target *target,

@@ -120,14 +120,19 @@ struct as_operator_command_record *effect_order_record(struct as_engine *engine,
                                                        uint64_t request)
 {
     struct as_operator_command_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
-    *record = (struct as_operator_command_record){.order = order, .message = ""};
+    const bool has_size = order->kind == AS_OPERATOR_COMMAND_SCALE ||
+                          (order->kind == AS_OPERATOR_COMMAND_FLOOR && !order->is_end);
+    *record = (struct as_operator_command_record){.order = order,
+                                                  .message = "",
+                                                  .min = -1,
+                                                  .max = -1,
+                                                  .replicas = has_size ? order->replicas : -1};
     as_ulid_print(engine->wall, &engine->random, record->id);
     if (target) {
         record->target = as_arena_strdup(&engine->arena, target->ref->id);
         record->target_name = target->config ? target->config->name : "";
     }
     if (target && target->config) {
-        record->has_bounds = true;
         const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
         record->min = bounds.min;
         record->max = bounds.max;
@@ -214,7 +219,6 @@ struct as_action_record *record_action(struct as_engine *engine, const struct ta
         .unit = as_sized_get_unit(target->ref),
         .rule =
             intent->state.is_ordered ? NULL : as_arena_strdup(&engine->arena, intent->state.rule),
-        .has_sizes = true,
         .from = intent->state.from,
         .to = intent->state.to,
         .outcome = outcome,

@@ -125,8 +125,8 @@ const struct as_pause_note *pauses_note(struct as_engine *engine, const struct t
         .who = as_arena_strdup(&engine->arena, pause->who),
         .reason = as_arena_strdup(&engine->arena, pause->reason),
         .is_of_all = pause != &target->pause,
-        .has_until = end.us != AS_MONO_NEVER.us,
-        .until = lock_get_end(pause->since, pause->for_us, engine->mono, engine->wall).wall,
+        .until = {end.us != AS_MONO_NEVER.us,
+                  lock_get_end(pause->since, pause->for_us, engine->mono, engine->wall).wall},
     };
     return note;
 }

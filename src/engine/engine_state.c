@@ -670,8 +670,7 @@ struct as_incident_target binding_get_target(const struct binding *binding)
     return (struct as_incident_target){
         .target = target->ref->id,
         .rule = binding->group->rule->name,
-        .has_replicas = target->has_size,
-        .replicas = target->replicas,
+        .replicas = target->has_size ? target->replicas : -1,
     };
 }
 

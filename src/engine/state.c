@@ -35,7 +35,6 @@ struct state_reader {
     size_t label_count;
 };
 
-#define AS_ROW_TYPE_digest struct as_digest
 #define AS_ROW_TYPE_moment struct as_moment
 #define AS_ROW_TYPE_begun  struct as_moment
 #define AS_ROW_TYPE_labels const struct as_labels *
@@ -50,24 +49,6 @@ static const void *member_of(const struct as_row *row, const void *base)
 {
     return (const char *)base + row->at;
 }
-
-static void digest_write(struct as_json_writer *json, const struct as_row *row, const void *base)
-{
-    char text[AS_DIGEST_TEXT_SIZE];
-    as_digest_print(member_of(row, base), text);
-    as_json_write_string(json, text);
-}
-
-static void digest_read(struct as_rows_input *input, struct as_reader *object,
-                        const struct as_row *row, void *base)
-{
-    (void)input;
-    const char *text = as_read_string(object, row->name);
-    if (!as_digest_parse(text, strlen(text), (void *)((char *)base + row->at)))
-        as_read_fail(object, row->name, "expected a digest");
-}
-
-static const struct as_row_type as_row_digest = {.write = digest_write, .read = digest_read};
 
 static bool moment_is_unset(const struct as_row *row, const void *base)
 {

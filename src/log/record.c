@@ -1,60 +1,78 @@
 /*
- * Records of the action log: one function per kind of record. Keys are in ascending order, which
- * the JSON writer asserts. The writer notes the places of the chain's members; log_chain.c fills
- * them.
- *
- * Long because all records share how their members are written.
+ * Records of the action log: a table of rows for each kind of record, and the answer to a
+ * notification. All rows are for writing only. Rows of the chain's members (hash, prev, seq) write
+ * nothing: they note where log_chain.c adds these members.
  */
-#include <alertscaler/decide/record.h>
 #include <alertscaler/log/record.h>
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/doc/json_writer.h>
+#include <alertscaler/doc/rows.h>
 
-/* Writer of one record, member by member. */
-
+/* The writer of one record: local types read the members that every record has. */
 struct record_writer {
-    struct as_json_writer json;
-    struct as_buf *out;
-    struct as_record_places *places;
+    struct as_json_writer json; /* first */
+    const struct as_record_header *header;
+    enum as_record_kind kind;
+    struct as_record_places *places; /* NULL: not needed */
 };
 
-static void record_begin(struct record_writer *writer, struct as_buf *out,
-                         struct as_record_places *places)
+static struct record_writer *record_get_writer(struct as_json_writer *json)
 {
-    writer->out = out;
-    writer->places = places;
-    *places = (struct as_record_places){0};
-    as_json_init(&writer->json, out, 0);
-    as_json_begin_object(&writer->json);
+    return (struct record_writer *)json;
 }
 
-static void record_end(struct record_writer *writer)
+/*
+ * Types.
+ */
+
+#define AS_ROW_TYPE_cut           const char *
+#define AS_ROW_TYPE_own_cut       char *
+#define AS_ROW_TYPE_cuts          const char *const *
+#define AS_ROW_TYPE_known         const char *
+#define AS_ROW_TYPE_size          int32_t
+#define AS_ROW_TYPE_found_target  const char *
+#define AS_ROW_TYPE_known_seconds int64_t
+#define AS_ROW_TYPE_exact         as_wall_time
+#define AS_ROW_TYPE_digests       const struct as_digest *
+#define AS_ROW_TYPE_ids           const char(*)[AS_ULID_SIZE]
+#define AS_ROW_TYPE_labels        const struct as_labels *
+#define AS_ROW_TYPE_own_labels    struct as_labels *
+#define AS_ROW_TYPE_direction     bool
+#define AS_ROW_TYPE_outcome       enum as_reason
+#define AS_ROW_TYPE_notify_event  const struct as_notices_dropped *
+#define AS_ROW_TYPE_input         const struct as_decide_input *
+#define AS_ROW_TYPE_output        const struct as_decision *
+#define AS_ROW_TYPE_alerts        const struct as_alert_outcome *
+
+static const void *record_at(const struct as_row *row, const void *base)
 {
-    as_json_end_object(&writer->json);
+    return (const char *)base + row->at;
 }
 
-/* A key of the record's top level; notes the places of the chain's members. */
-static void record_key(struct record_writer *writer, const char *name)
+static const void *record_get_pointer(const struct as_row *row, const void *base)
 {
-    as_json_write_key(&writer->json, name);
-    const size_t at = writer->out->size - strlen(name) - strlen("\"\":");
-    struct as_record_places *places = writer->places;
-    if (!places->at_hash && strcmp(name, "hash") > 0)
-        places->at_hash = at;
-    if (!places->at_prev && strcmp(name, "prev") > 0)
-        places->at_prev = at;
-    if (!places->at_seq && strcmp(name, "seq") > 0)
-        places->at_seq = at;
+    const void *pointer;
+    memcpy(&pointer, record_at(row, base), sizeof(pointer));
+    return pointer;
 }
 
-static void record_write_text(struct as_json_writer *json, const char *text)
+static size_t record_get_count(const struct as_row *row, const void *base)
 {
+    return *(const size_t *)(const void *)((const char *)base + row->count_at);
+}
+
+/* const char *, NULL: null. A long text is cut. */
+static void write_cut(struct as_json_writer *json, const char *text)
+{
+    if (!text) {
+        as_json_write_null(json);
+        return;
+    }
     const size_t size = strlen(text);
     if (size <= AS_RECORD_TEXT_MAX) {
         as_json_write_string_size(json, text, size);
@@ -67,677 +85,748 @@ static void record_write_text(struct as_json_writer *json, const char *text)
     as_json_write_string(json, cut);
 }
 
-static void record_member(struct record_writer *writer, const char *name, const char *text)
+static void cut_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    record_key(writer, name);
-    if (text)
-        record_write_text(&writer->json, text);
-    else
-        as_json_write_null(&writer->json);
+    write_cut(json, record_get_pointer(row, base));
 }
 
-static void record_member_i64(struct record_writer *writer, const char *name, int64_t number)
+static bool cut_is_unset(const struct as_row *row, const void *base)
 {
-    record_key(writer, name);
-    as_json_write_i64(&writer->json, number);
+    return !record_get_pointer(row, base);
 }
 
-static void record_member_size(struct record_writer *writer, const char *name, bool is_known,
-                               int32_t size)
+static const struct as_row_type as_row_cut = {.write = cut_write, .is_unset = cut_is_unset};
+#define as_row_own_cut as_row_cut /* of a struct that owns its texts */
+
+/* A list of cut texts. */
+static void cuts_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    if (is_known)
-        record_member_i64(writer, name, size);
-    else
-        record_member(writer, name, NULL);
+    const char *const *texts = record_get_pointer(row, base);
+    as_json_begin_array(json);
+    for (size_t i = 0; i < record_get_count(row, base); i++)
+        write_cut(json, texts[i]);
+    as_json_end_array(json);
 }
 
-static void record_member_seconds(struct record_writer *writer, const char *name, int64_t us)
+static const struct as_row_type as_row_cuts = {.write = cuts_write};
+
+/* const char *, "": null */
+static void known_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    record_key(writer, name);
-    if (us < 0)
-        as_json_write_null(&writer->json);
-    else
-        as_json_write_double(&writer->json, (double)us / (double)AS_US_PER_S);
+    const char *text = record_get_pointer(row, base);
+    write_cut(json, *text ? text : NULL);
 }
 
-static void record_member_time(struct record_writer *writer, as_wall_time time)
-{
-    char text[AS_RFC3339_SIZE];
-    as_wall_time_print(time, text);
-    record_member(writer, "time", text);
-}
+static const struct as_row_type as_row_known = {.write = known_write};
 
-static void record_member_moment(struct record_writer *writer, const char *name, bool is_set,
-                                 as_wall_time time)
+/* int32_t, negative: null */
+static void write_size(struct as_json_writer *json, int32_t size)
 {
-    char text[AS_RFC3339_SIZE];
-    as_wall_time_print(time, text);
-    record_member(writer, name, is_set ? text : NULL);
-}
-
-/* Conflicting writers of a target, as values of members. */
-
-static void write_size(struct as_json_writer *json, const char *name, int32_t size)
-{
-    as_json_write_key(json, name);
     if (size >= 0)
         as_json_write_i64(json, size);
     else
         as_json_write_null(json);
 }
 
-static void record_write_reverted_changes(struct as_json_writer *json,
-                                          const struct as_reverted_change *reverted_changes,
-                                          size_t count)
+static void size_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    char at[AS_RFC3339_SIZE];
-    as_json_begin_array(json);
-    for (size_t i = 0; i < count; i++) {
-        as_json_begin_object(json);
-        as_wall_time_print(reverted_changes[i].at.wall, at);
-        as_json_write_member(json, "at", at);
-        as_json_write_key(json, "by");
-        if (*reverted_changes[i].by)
-            as_json_write_string(json, reverted_changes[i].by);
-        else
-            as_json_write_null(json);
-        write_size(json, "found", reverted_changes[i].found);
-        write_size(json, "from", reverted_changes[i].from);
-        write_size(json, "to", reverted_changes[i].to);
-        as_json_end_object(json);
-    }
-    as_json_end_array(json);
+    write_size(json, *(const int32_t *)record_at(row, base));
 }
 
-static void record_write_found(struct as_json_writer *json, const struct as_others_record *record)
+static const struct as_row_type as_row_size = {.write = size_write};
+
+/* int64_t in microseconds, negative: null */
+static void known_seconds_write(struct as_json_writer *json, const struct as_row *row,
+                                const void *base)
 {
-    as_json_begin_array(json);
-    for (size_t i = 0; i < record->other_count; i++) {
-        const struct as_other *other = &record->others[i];
-        as_json_begin_object(json);
-        as_json_write_member(json, "kind", other->kind);
-        write_size(json, "max", other->max);
-        write_size(json, "min", other->min);
-        as_json_write_member(json, "name", other->name);
-        as_json_write_member_bool(json, "paused", other->is_paused);
-        as_json_end_object(json);
-    }
-    as_json_end_array(json);
+    const int64_t us = *(const int64_t *)record_at(row, base);
+    if (us < 0)
+        as_json_write_null(json);
+    else
+        as_json_write_double(json, (double)us / (double)AS_US_PER_S);
 }
 
-static void record_write_contended(struct as_json_writer *json,
-                                   const struct as_contended_note *note)
-{
-    char until[AS_RFC3339_SIZE];
-    as_json_begin_object(json);
-    as_json_write_key(json, "set_backs");
-    record_write_reverted_changes(json, note->reverted_changes, note->reverted_change_count);
-    as_wall_time_print(note->until, until);
-    as_json_write_member(json, "until", until);
-    as_json_end_object(json);
-}
+static const struct as_row_type as_row_known_seconds = {.write = known_seconds_write};
 
-/* Kinds of records. */
-
-static void record_write_labels(struct as_json_writer *json, const struct as_labels *labels)
-{
-    as_json_begin_object(json);
-    for (uint32_t i = 0; labels && i < labels->count; i++) {
-        as_json_write_key(json, labels->items[i].name);
-        record_write_text(json, labels->items[i].value);
-    }
-    as_json_end_object(json);
-}
-
-static void record_write_digest(struct as_json_writer *json, const struct as_digest *digest)
-{
-    char text[AS_DIGEST_TEXT_SIZE];
-    as_digest_print(digest, text);
-    as_json_write_string_size(json, text, sizeof(text) - 1);
-}
-
-static void write_time_short(struct as_json_writer *json, as_wall_time time)
+/* as_wall_time, always with microseconds */
+static void write_exact(struct as_json_writer *json, as_wall_time time)
 {
     char text[AS_RFC3339_SIZE];
-    as_wall_time_print_short(time, text);
+    as_wall_time_print(time, text);
     as_json_write_string(json, text);
 }
 
-void as_record_encode_start(const struct as_record_header *header,
-                            enum as_record_kind start_or_stop, const struct as_start_record *record,
-                            struct as_buf *out, struct as_record_places *places_out)
+static void exact_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    record_member(&writer, "config_digest", record->config_digest);
-    record_member_i64(&writer, "incidents", (int64_t)record->incidents);
-    record_member(&writer, "instance", header->instance);
-    record_member_i64(&writer, "intents", (int64_t)record->intents);
-    record_member(&writer, "kind", as_record_kind_get_word(start_or_stop));
-    record_member_i64(&writer, "rules", (int64_t)record->rules);
-    record_member(&writer, "rules_digest", record->rules_digest);
-    record_member_i64(&writer, "targets", (int64_t)record->targets);
-    record_member_time(&writer, header->time);
-    record_member(&writer, "version", record->version);
-    record_end(&writer);
+    write_exact(json, *(const as_wall_time *)record_at(row, base));
 }
 
-void as_record_encode_reload(const struct as_record_header *header,
-                             const struct as_reload_record *record, struct as_buf *out,
-                             struct as_record_places *places_out)
-{
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    record_member(&writer, "config_digest", record->config_digest);
-    record_member(&writer, "credential", record->credential);
-    record_member(&writer, "error", record->error);
-    record_member(&writer, "instance", header->instance);
-    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_RELOAD));
-    record_member(&writer, "old_config_digest", record->old_config_digest);
-    record_member(&writer, "old_rules_digest", record->old_rules_digest);
-    record_member(&writer, "rules_digest", record->rules_digest);
-    record_member_time(&writer, header->time);
-    record_end(&writer);
-}
+static const struct as_row_type as_row_exact = {.write = exact_write};
 
-void as_record_encode_denied(const struct as_record_header *header,
-                             const struct as_denied_record *record, struct as_buf *out,
-                             struct as_record_places *places_out)
+static void digests_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    record_member_i64(&writer, "count", (int64_t)record->count);
-    record_member(&writer, "error", record->error);
-    record_member(&writer, "handler", record->handler);
-    record_member(&writer, "instance", header->instance);
-    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_DENIED));
-    record_member(&writer, "remote", record->remote);
-    record_member_i64(&writer, "status", record->status);
-    record_member_time(&writer, header->time);
-    record_end(&writer);
-}
-
-void as_record_encode_nodes(const struct as_record_header *header,
-                            const struct as_nodes_record *record, struct as_buf *out,
-                            struct as_record_places *places_out)
-{
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    record_member(&writer, "decision", record->decision);
-    record_member(&writer, "event", as_nodes_event_get_word(record->event));
-    record_member(&writer, "instance", header->instance);
-    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_NODES));
-    record_member(&writer, "message", record->message);
-    record_key(&writer, "nodes");
-    as_json_begin_array(&writer.json);
-    for (size_t i = 0; i < record->node_count; i++)
-        record_write_text(&writer.json, record->nodes[i]);
-    as_json_end_array(&writer.json);
-    record_member(&writer, "target", record->target);
-    record_member(&writer, "target_name", record->target_name);
-    record_member_time(&writer, header->time);
-    record_end(&writer);
-}
-
-void as_record_encode_others(const struct as_record_header *header,
-                             const struct as_others_record *record, struct as_buf *out,
-                             struct as_record_places *places_out)
-{
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    record_member(&writer, "event", as_others_event_get_word(record->event));
-    if (record->event == AS_OTHERS_FOUND) {
-        record_key(&writer, "found");
-        record_write_found(&writer.json, record);
-    }
-    record_member(&writer, "instance", header->instance);
-    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_OTHERS));
-    if (record->event == AS_OTHERS_OVER)
-        record_member(&writer, "message", record->message);
-    if (record->event == AS_OTHERS_CONTENDED) {
-        record_key(&writer, "set_backs");
-        record_write_reverted_changes(&writer.json, record->reverted_changes,
-                                      record->reverted_change_count);
-    }
-    record_member(&writer, "target", record->target);
-    record_member(&writer, "target_name", record->target_name);
-    record_member_time(&writer, header->time);
-    if (record->event == AS_OTHERS_CONTENDED)
-        record_member_moment(&writer, "until", true, record->until);
-    record_end(&writer);
-}
-
-void as_record_encode_notify(const struct as_record_header *header,
-                             const struct as_notify_record *record, struct as_buf *out,
-                             struct as_record_places *places_out)
-{
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    if (record->receiver) {
-        record_member(&writer, "cause", as_notice_loss_get_word(record->cause));
-        record_member_i64(&writer, "count", (int64_t)record->count);
-    }
-    record_member(&writer, "event", record->receiver ? "dropped" : "ended");
-    record_member(&writer, "instance", header->instance);
-    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_NOTIFY));
-    if (record->receiver) {
-        record_member(&writer, "receiver", record->receiver);
-    } else {
-        if (record->rule)
-            record_member(&writer, "rule", record->rule);
-        record_member(&writer, "state", as_notice_kind_get_row(record->state)->word);
-        record_member(&writer, "target", record->target);
-        record_member(&writer, "target_name", record->target_name);
-    }
-    record_member_time(&writer, header->time);
-    record_end(&writer);
-}
-
-static const char *get_outcome_word(const struct as_alert_outcome *outcome)
-{
-    return outcome->is_queued ? "queued" : as_reason_get_word(outcome->reason);
-}
-
-static const char *record_get_status_word(const struct as_alert *alert)
-{
-    return alert->status == AS_ALERT_FIRING ? "firing" : "resolved";
-}
-
-static void write_rules(struct as_json_writer *json, const struct as_alert_outcome *outcome)
-{
+    const struct as_digest *digests = record_get_pointer(row, base);
+    char text[AS_DIGEST_TEXT_SIZE];
     as_json_begin_array(json);
-    for (size_t i = 0; i < outcome->rule_count; i++)
-        as_json_write_string(json, outcome->rules[i]);
-    as_json_end_array(json);
-}
-
-static void write_problem(struct as_json_writer *json, const struct as_alert *alert,
-                          const struct as_alert_outcome *outcome)
-{
-    as_json_begin_object(json);
-    as_json_write_member(json, "error", alert->problem);
-    as_json_write_member(json, "outcome", get_outcome_word(outcome));
-    as_json_end_object(json);
-}
-
-static void record_write_alert(struct as_json_writer *json, const struct as_alert *alert,
-                               const struct as_alert_outcome *outcome)
-{
-    if (alert->problem) {
-        write_problem(json, alert, outcome);
-        return;
-    }
-    as_json_begin_object(json);
-    as_json_write_key(json, "digest");
-    record_write_digest(json, &alert->digest);
-    as_json_write_key(json, "fingerprint");
-    as_json_write_hex(json, alert->fingerprint);
-    as_json_write_key(json, "labels");
-    record_write_labels(json, alert->labels);
-    as_json_write_member(json, "outcome", get_outcome_word(outcome));
-    as_json_write_key(json, "rules");
-    write_rules(json, outcome);
-    as_json_write_key(json, "startsAt");
-    write_time_short(json, alert->starts_at);
-    as_json_write_member(json, "status", record_get_status_word(alert));
-    as_json_end_object(json);
-}
-
-void as_record_encode_notification(const struct as_record_header *header,
-                                   const struct as_notification_record *record, struct as_buf *out,
-                                   struct as_record_places *places_out)
-{
-    const struct as_notification *notification = record->notification;
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    record_key(&writer, "alerts");
-    as_json_begin_array(&writer.json);
-    for (size_t i = 0; i < notification->alert_count; i++)
-        record_write_alert(&writer.json, &notification->alerts[i], &record->outcomes[i]);
-    as_json_end_array(&writer.json);
-    record_member(&writer, "body_sha256", notification->body_sha256);
-    record_member_i64(&writer, "body_size", (int64_t)notification->body_size);
-    record_member(&writer, "credential", notification->credential);
-    record_member(&writer, "groupKey", notification->group_key);
-    record_member(&writer, "id", notification->id);
-    record_member(&writer, "instance", header->instance);
-    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_NOTIFICATION));
-    record_member(&writer, "notification_reason", notification->reason);
-    record_member(&writer, "receiver", notification->receiver);
-    record_member(&writer, "remote", notification->remote);
-    record_member_time(&writer, header->time);
-    record_member(&writer, "traceparent", notification->traceparent);
-    record_member_i64(&writer, "truncated", (int64_t)notification->truncated);
-    record_end(&writer);
-}
-
-static void member_outcome(struct record_writer *writer, enum as_reason reason, size_t count)
-{
-    if (count > 0)
-        as_json_write_member_i64(&writer->json, as_reason_get_word(reason), (int64_t)count);
-}
-
-void as_record_encode_repeat(const struct as_record_header *header,
-                             const struct as_repeat_record *record, struct as_buf *out,
-                             struct as_record_places *places_out)
-{
-    const struct as_notification *notification = record->notification;
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    record_member(&writer, "credential", notification->credential);
-    record_member(&writer, "id", notification->id);
-    record_member(&writer, "instance", header->instance);
-    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_REPEAT));
-    record_key(&writer, "outcomes");
-    as_json_begin_object(&writer.json);
-    member_outcome(&writer, AS_REASON_DUPLICATE, record->duplicate);
-    member_outcome(&writer, AS_REASON_MAX_STEPS, record->max_steps);
-    as_json_end_object(&writer.json);
-    record_member(&writer, "remote", notification->remote);
-    record_member(&writer, "same_as", record->same_as);
-    record_member_time(&writer, header->time);
-    record_member(&writer, "traceparent", notification->traceparent);
-    record_end(&writer);
-}
-
-static void write_cause(struct record_writer *writer, const struct as_decision_record *record)
-{
-    record_member_i64(writer, "notification_count", (int64_t)record->notification_total);
-    record_key(writer, "notifications");
-    as_json_begin_array(&writer->json);
-    for (size_t i = 0; i < record->notification_count; i++)
-        as_json_write_string(&writer->json, record->notifications[i]);
-    as_json_end_array(&writer->json);
-}
-
-/* A document that did not fit makes the record fail too. */
-static void record_write_document(struct record_writer *writer, const struct as_buf *document)
-{
-    as_json_write_raw(&writer->json, document->data, document->size);
-    if (as_buf_check(document) != 0)
-        writer->json.buf->failed = true;
-}
-
-static void write_pause(struct record_writer *writer, const struct as_pause_note *pause)
-{
-    struct as_json_writer *json = &writer->json;
-    char until[AS_RFC3339_SIZE];
-    record_key(writer, "pause");
-    as_json_begin_object(json);
-    as_json_write_member_bool(json, "all", pause->is_of_all);
-    if (pause->ways != AS_WAYS_BOTH)
-        as_json_write_member(json, "direction", as_ways_get_word(pause->ways));
-    as_json_write_key(json, "reason");
-    record_write_text(json, pause->reason);
-    as_json_write_key(json, "until");
-    if (pause->has_until) {
-        as_wall_time_print(pause->until, until);
-        as_json_write_string(json, until);
-    } else {
-        as_json_write_null(json);
-    }
-    as_json_write_member(json, "who", pause->who);
-    as_json_end_object(json);
-}
-
-static void record_member_unit(struct record_writer *writer, const char *unit)
-{
-    if (!as_str_is_empty(unit))
-        record_member(writer, "unit", unit);
-}
-
-void as_record_encode_decision(const struct as_record_header *header,
-                               const struct as_decision_record *record, struct as_buf *out,
-                               struct as_record_places *places_out)
-{
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    if (record->contended) {
-        record_key(&writer, "contended");
-        record_write_contended(&writer.json, record->contended);
-    }
-    if (record->former_uid)
-        record_member(&writer, "former_uid", record->former_uid);
-    record_member(&writer, "id", record->id);
-    record_member_i64(&writer, "incident_count", (int64_t)record->incident_total);
-    record_key(&writer, "incidents");
-    as_json_begin_array(&writer.json);
-    for (size_t i = 0; i < record->incident_count; i++)
-        record_write_digest(&writer.json, &record->incidents[i]);
-    as_json_end_array(&writer.json);
-
-    struct as_buf document = AS_BUF_INIT(out->max);
-    as_decision_encode_input(record->input, &document);
-    record_key(&writer, "input");
-    record_write_document(&writer, &document);
-    record_member(&writer, "instance", header->instance);
-    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_DECISION));
-    write_cause(&writer, record);
-    as_buf_clear(&document);
-    as_decision_encode_output(record->input, record->results, record->output, &document);
-    record_key(&writer, "output");
-    record_write_document(&writer, &document);
-    as_buf_deinit(&document);
-
-    if (record->pause)
-        write_pause(&writer, record->pause);
-    if (record->pool_decision)
-        record_member(&writer, "pool_decision", record->pool_decision);
-    record_member_i64(&writer, "repeats", (int64_t)record->repeats);
-    record_member(&writer, "rules_digest", record->rules_digest);
-    record_member_seconds(&writer, "since_alert_seconds", record->since_alert_us);
-    record_member_seconds(&writer, "since_notification_seconds", record->since_notification_us);
-    record_member(&writer, "target", record->target);
-    record_member(&writer, "target_name", record->target_name);
-    record_member_time(&writer, header->time);
-    record_member_unit(&writer, record->unit);
-    if (record->waits_for)
-        record_member(&writer, "waits_for", record->waits_for);
-    record_end(&writer);
-}
-
-void as_record_encode_action(const struct as_record_header *header,
-                             const struct as_action_record *record, struct as_buf *out,
-                             struct as_record_places *places_out)
-{
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    if (record->approval)
-        record_member(&writer, "approval", record->approval);
-    record_member_i64(&writer, "attempts", record->attempts);
-    if (record->command)
-        record_member(&writer, "command", record->command);
-    record_member(&writer, "decision", record->decision);
-    record_member_seconds(&writer, "duration_seconds", record->duration_us);
-    record_member_size(&writer, "from", record->has_sizes && record->from >= 0, record->from);
-    record_member_i64(&writer, "http_status", record->http_status);
-    record_member(&writer, "id", record->id);
-    record_member(&writer, "instance", header->instance);
-    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_ACTION));
-    record_key(&writer, "late");
-    as_json_write_bool(&writer.json, record->is_late);
-    record_member(&writer, "message", record->message);
-    record_member(&writer, "method", record->method);
-    record_member(&writer, "outcome", as_reason_get_word(record->outcome));
-    record_member(&writer, "path", record->path);
-    record_member_i64(&writer, "repeats", (int64_t)record->repeats);
-    if (!as_str_is_empty(record->request_id))
-        record_member(&writer, "request_id", record->request_id);
-    record_member(&writer, "rule", record->rule);
-    record_member_seconds(&writer, "since_alert_seconds", record->since_alert_us);
-    record_member_seconds(&writer, "since_notification_seconds", record->since_notification_us);
-    record_member(&writer, "target", record->target);
-    record_member(&writer, "target_name", record->target_name);
-    record_member_time(&writer, header->time);
-    record_member_size(&writer, "to", record->has_sizes, record->to);
-    record_member_unit(&writer, record->unit);
-    record_member(&writer, "version", record->version);
-    record_end(&writer);
-}
-
-void as_record_encode_follow(const struct as_record_header *header,
-                             const struct as_effect_record *record, struct as_buf *out,
-                             struct as_record_places *places_out)
-{
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    record_member(&writer, "action", record->action);
-    record_member(&writer, "decision", record->decision);
-    record_member(&writer, "ended", as_effect_end_get_word(record->end));
-    record_member_i64(&writer, "from", record->from);
-    if (record->is_held)
-        record_member_moment(&writer, "held_until", true, record->until);
-    record_member_i64(&writer, "in_vain", record->in_vain);
-    record_member(&writer, "instance", header->instance);
-    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_EFFECT));
-    record_member_seconds(&writer, "ready_after", record->ready_us);
-    record_member_seconds(&writer, "resolved_after", record->resolved_us);
-    record_member(&writer, "rule", record->rule);
-    record_member(&writer, "target", record->target);
-    record_member(&writer, "target_name", record->target_name);
-    record_member_time(&writer, header->time);
-    record_member_i64(&writer, "to", record->to);
-    record_end(&writer);
-}
-
-static void write_incident_targets(struct as_json_writer *json,
-                                   const struct as_incident_record *record)
-{
-    as_json_begin_array(json);
-    for (size_t i = 0; i < record->target_count; i++) {
-        const struct as_incident_target *target = &record->targets[i];
-        as_json_begin_object(json);
-        as_json_write_key(json, "replicas");
-        if (target->has_replicas)
-            as_json_write_i64(json, target->replicas);
-        else
-            as_json_write_null(json);
-        as_json_write_member(json, "rule", target->rule);
-        as_json_write_member(json, "target", target->target);
-        as_json_end_object(json);
+    for (size_t i = 0; i < record_get_count(row, base); i++) {
+        as_digest_print(&digests[i], text);
+        as_json_write_string_size(json, text, sizeof(text) - 1);
     }
     as_json_end_array(json);
 }
 
-void as_record_encode_incident(const struct as_record_header *header,
-                               const struct as_incident_record *record, struct as_buf *out,
-                               struct as_record_places *places_out)
+static const struct as_row_type as_row_digests = {.write = digests_write};
+
+static void ids_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    record_key(&writer, "digest");
-    record_write_digest(&writer.json, &record->digest);
-    record_member(&writer, "event", as_incident_event_get_word(record->event));
-    record_key(&writer, "fingerprint");
-    as_json_write_hex(&writer.json, record->fingerprint);
-    record_member(&writer, "instance", header->instance);
-    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_INCIDENT));
-    record_key(&writer, "labels");
-    record_write_labels(&writer.json, record->labels);
-    record_member(&writer, "notification", record->notification);
-    record_key(&writer, "startsAt");
-    write_time_short(&writer.json, record->starts_at);
-    if (record->claimed.set)
-        record_member_moment(&writer, "startsAt_claimed", true, record->claimed.at);
-    record_key(&writer, "targets");
-    write_incident_targets(&writer.json, record);
-    record_member_time(&writer, header->time);
-    record_end(&writer);
+    const char(*ids)[AS_ULID_SIZE] = record_get_pointer(row, base);
+    as_json_begin_array(json);
+    for (size_t i = 0; i < record_get_count(row, base); i++)
+        as_json_write_string(json, ids[i]);
+    as_json_end_array(json);
 }
 
-void as_record_encode_command(const struct as_record_header *header,
-                              const struct as_operator_command_record *record, struct as_buf *out,
-                              struct as_record_places *places_out)
+static const struct as_row_type as_row_ids = {.write = ids_write};
+
+static void record_labels_write(struct as_json_writer *json, const struct as_row *row,
+                                const void *base)
 {
-    const struct as_operator_command *order = record->order;
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    record_member(&writer, "command", as_operator_command_kind_get_word(order->kind));
-    record_key(&writer, "force");
-    as_json_write_bool(&writer.json, order->force);
-    record_member(&writer, "id", record->id);
-    record_member(&writer, "instance", header->instance);
-    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_COMMAND));
-    record_member_size(&writer, "max", record->has_bounds, record->max);
-    record_member(&writer, "message", record->message);
-    record_member_size(&writer, "min", record->has_bounds, record->min);
-    record_member(&writer, "outcome", as_operator_command_outcome_get_word(record->outcome));
-    record_member(&writer, "reason", order->reason);
-    record_member(&writer, "remote", order->remote);
-    record_member_size(&writer, "replicas",
-                       order->kind == AS_OPERATOR_COMMAND_SCALE ||
-                           (order->kind == AS_OPERATOR_COMMAND_FLOOR && !order->is_end),
-                       order->replicas);
-    if (order->request)
-        record_member(&writer, "request", order->request);
-    record_member(&writer, "target", record->target ? record->target : order->target);
-    record_member(&writer, "target_name", record->target_name);
-    record_member_time(&writer, header->time);
-    record_member_moment(&writer, "until", record->has_until, record->until);
-    record_member(&writer, "who", order->who);
-    record_end(&writer);
+    const struct as_labels *labels = record_get_pointer(row, base);
+    as_json_begin_object(json);
+    for (uint32_t i = 0; labels && i < labels->count; i++) {
+        as_json_write_key(json, labels->items[i].name);
+        write_cut(json, labels->items[i].value);
+    }
+    as_json_end_object(json);
 }
 
-void as_record_encode_approval(const struct as_record_header *header,
-                               const struct as_approval_record *record, struct as_buf *out,
-                               struct as_record_places *places_out)
+static const struct as_row_type as_row_labels = {.write = record_labels_write};
+#define as_row_own_labels as_row_labels
+
+static void direction_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    const struct as_approval_state *request = record->request;
-    struct record_writer writer;
-    record_begin(&writer, out, places_out);
-    if (record->action)
-        record_member(&writer, "action", record->action);
-    if (record->command)
-        record_member(&writer, "command", record->command);
-    record_member(&writer, "decision", request->decision);
-    record_member(&writer, "direction",
-                  as_direction_get_word(request->is_up ? AS_DIRECTION_UP : AS_DIRECTION_DOWN));
-    record_member(&writer, "event", as_approval_event_get_word(record->event));
-    record_member_i64(&writer, "from", request->from);
-    record_member(&writer, "id", request->id);
-    record_member(&writer, "incident", request->incident);
-    record_member(&writer, "instance", header->instance);
-    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_APPROVAL));
-    record_member(&writer, "message", record->message);
-    record_member(&writer, "rule", request->rule);
-    record_member(&writer, "target", record->target);
-    record_member(&writer, "target_name", record->target_name);
-    record_member_time(&writer, header->time);
-    record_member_i64(&writer, "to", request->to);
-    record_member_unit(&writer, record->unit);
-    record_member_moment(&writer, "until", record->until.set, record->until.at);
-    record_member(&writer, "who", request->who);
-    record_end(&writer);
+    const bool is_up = *(const bool *)record_at(row, base);
+    as_json_write_string(json, as_direction_get_word(is_up ? AS_DIRECTION_UP : AS_DIRECTION_DOWN));
 }
+
+static const struct as_row_type as_row_direction = {.write = direction_write};
+
+/* The documents of a decision. */
+static void input_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    (void)row;
+    as_json_write_raw(json, "", 0);
+    as_decision_encode_input(((const struct as_decision_record *)base)->input, json->buf);
+}
+
+static const struct as_row_type as_row_input = {.write = input_write};
+
+static void output_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    const struct as_decision_record *record = base;
+    (void)row;
+    as_json_write_raw(json, "", 0);
+    as_decision_encode_output(record->input, record->results, record->output, json->buf);
+}
+
+static const struct as_row_type as_row_output = {.write = output_write};
+
+/*
+ * Words. Each function has the type that rows call.
+ */
+
+#define WORD(name, type)                                                                           \
+    static const char *name##_get_word(unsigned value)                                             \
+    {                                                                                              \
+        return as_##name##_get_word((enum type)value);                                             \
+    }
+WORD(approval_event, as_approval_event)
+WORD(effect_end, as_effect_end)
+WORD(incident_event, as_incident_event)
+WORD(nodes_event, as_nodes_event)
+WORD(notice_loss, as_notice_loss)
+WORD(operator_command_kind, as_operator_command_kind)
+WORD(operator_command_outcome, as_operator_command_outcome)
+WORD(others_event, as_others_event)
+WORD(reason, as_reason)
+#undef WORD
+
+static const char *state_get_word(unsigned state)
+{
+    return as_notice_kind_get_row((enum as_notice_kind)state)->word;
+}
+
+static const char *status_get_word(unsigned status)
+{
+    return status == AS_ALERT_FIRING ? "firing" : "resolved";
+}
+
+/* A pause of both directions does not name one. */
+static const char *way_get_word(unsigned ways)
+{
+    return ways == AS_WAYS_BOTH ? NULL : as_ways_get_word((enum as_ways)ways);
+}
+
+/*
+ * Members of every record.
+ */
+
+static void instance_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    (void)row, (void)base;
+    write_cut(json, record_get_writer(json)->header->instance);
+}
+
+static void kind_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    (void)row, (void)base;
+    as_json_write_string(json, as_record_kind_get_word(record_get_writer(json)->kind));
+}
+
+static void record_time_write(struct as_json_writer *json, const struct as_row *row,
+                              const void *base)
+{
+    (void)row, (void)base;
+    write_exact(json, record_get_writer(json)->header->time);
+}
+
+/* Notes the place of a member of the chain, `at` in struct as_record_places. */
+static void record_place_write(struct as_json_writer *json, const struct as_row *row,
+                               const void *base)
+{
+    (void)base;
+    struct as_record_places *places = record_get_writer(json)->places;
+    if (places)
+        *(size_t *)(void *)((char *)places + row->at) = as_json_get_next_key(json);
+}
+
+static const struct as_row_type row_instance = {.write = instance_write};
+static const struct as_row_type row_kind = {.write = kind_write};
+static const struct as_row_type row_time = {.write = record_time_write};
+static const struct as_row_type row_place = {.has_own_key = true, .write = record_place_write};
+
+#define PLACE(member) .type = &row_place, .at = offsetof(struct as_record_places, member)
+#define HASH          .name = "hash", PLACE(at_hash)
+#define INSTANCE      .name = "instance", .type = &row_instance
+#define KIND          .name = "kind", .type = &row_kind
+#define PREV          .name = "prev", PLACE(at_prev)
+#define SEQ           .name = "seq", PLACE(at_seq)
+#define TIME          .name = "time", .type = &row_time
+
+/*
+ * Start and stop; a reload of the configuration; refused requests.
+ */
+
+static const struct as_row start_rows[] = {
+    {AS_ROW("config_digest", cut, as_start_record, config_digest, REQUIRED)},
+    {HASH},
+    {AS_ROW("incidents", u64, as_start_record, incidents, REQUIRED)},
+    {INSTANCE},
+    {AS_ROW("intents", u64, as_start_record, intents, REQUIRED)},
+    {KIND},
+    {PREV},
+    {AS_ROW("rules", u64, as_start_record, rules, REQUIRED)},
+    {AS_ROW("rules_digest", cut, as_start_record, rules_digest, REQUIRED)},
+    {SEQ},
+    {AS_ROW("targets", u64, as_start_record, targets, REQUIRED)},
+    {TIME},
+    {AS_ROW("version", cut, as_start_record, version, REQUIRED)},
+    {.name = NULL},
+};
+
+static const struct as_row reload_rows[] = {
+    {AS_ROW("config_digest", cut, as_reload_record, config_digest, REQUIRED)},
+    {AS_ROW("credential", cut, as_reload_record, credential, REQUIRED)},
+    {AS_ROW("error", cut, as_reload_record, error, REQUIRED)},
+    {HASH},
+    {INSTANCE},
+    {KIND},
+    {AS_ROW("old_config_digest", cut, as_reload_record, old_config_digest, REQUIRED)},
+    {AS_ROW("old_rules_digest", cut, as_reload_record, old_rules_digest, REQUIRED)},
+    {PREV},
+    {AS_ROW("rules_digest", cut, as_reload_record, rules_digest, REQUIRED)},
+    {SEQ},
+    {TIME},
+    {.name = NULL},
+};
+
+static const struct as_row denied_rows[] = {
+    {AS_ROW("count", u64, as_denied_record, count, REQUIRED)},
+    {AS_ROW("error", cut, as_denied_record, error, REQUIRED)},
+    {AS_ROW("handler", cut, as_denied_record, handler, REQUIRED)},
+    {HASH},
+    {INSTANCE},
+    {KIND},
+    {PREV},
+    {AS_ROW("remote", cut, as_denied_record, remote, REQUIRED)},
+    {SEQ},
+    {AS_ROW("status", i32, as_denied_record, status, REQUIRED)},
+    {TIME},
+    {.name = NULL},
+};
+
+/*
+ * Notifications and incidents.
+ */
+
+/* An alert and its outcome. */
+struct written_alert {
+    const struct as_alert *alert;
+    const struct as_alert_outcome *outcome;
+};
+
+#define ALERT   .via = AS_ROW_VIA(written_alert, alert)
+#define OUTCOME .via = AS_ROW_VIA(written_alert, outcome)
+
+static void outcome_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    const struct as_alert_outcome *outcome = base;
+    (void)row;
+    as_json_write_string(json, outcome->is_queued ? "queued" : as_reason_get_word(outcome->reason));
+}
+
+static const struct as_row_type as_row_outcome = {.write = outcome_write};
+
+static const struct as_row problem_rows[] = {
+    {AS_ROW("error", own_cut, as_alert, problem, REQUIRED), ALERT},
+    {AS_ROW("outcome", outcome, as_alert_outcome, reason, REQUIRED), OUTCOME},
+    {.name = NULL},
+};
+
+static const struct as_row alert_rows[] = {
+    {AS_ROW("digest", digest, as_alert, digest, REQUIRED), ALERT},
+    {AS_ROW("fingerprint", hex, as_alert, fingerprint, REQUIRED), ALERT},
+    {AS_ROW("labels", own_labels, as_alert, labels, REQUIRED), ALERT},
+    {AS_ROW("outcome", outcome, as_alert_outcome, reason, REQUIRED), OUTCOME},
+    {AS_ROW("rules", texts, as_alert_outcome, rules, REQUIRED), OUTCOME,
+     .count_at = AS_ROW_COUNT(as_alert_outcome, rule_count)},
+    {AS_ROW("startsAt", time, as_alert, starts_at, REQUIRED), ALERT},
+    {AS_ROW("status", word, as_alert, status, REQUIRED), ALERT, .get_word = status_get_word},
+    {.name = NULL},
+};
+
+/* The alerts of a notification that could be read have the rows of the row. */
+static void alerts_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    const struct as_notification_record *record = base;
+    const struct as_notification *notification = record->notification;
+    as_json_begin_array(json);
+    for (size_t i = 0; i < notification->alert_count; i++) {
+        const struct written_alert written = {&notification->alerts[i], &record->outcomes[i]};
+        as_rows_write(json, written.alert->problem ? problem_rows : row->rows, &written);
+    }
+    as_json_end_array(json);
+}
+
+static const struct as_row_type as_row_alerts = {.write = alerts_write};
+
+#define NOTIFICATION .via = AS_ROW_VIA(as_notification_record, notification)
+
+static const struct as_row notification_rows[] = {
+    {AS_ROW("alerts", alerts, as_notification_record, outcomes, REQUIRED), .rows = alert_rows},
+    {AS_ROW_CHARS("body_sha256", as_notification, body_sha256, REQUIRED), NOTIFICATION},
+    {AS_ROW("body_size", u64, as_notification, body_size, REQUIRED), NOTIFICATION},
+    {AS_ROW("credential", own_cut, as_notification, credential, REQUIRED), NOTIFICATION},
+    {AS_ROW("groupKey", own_cut, as_notification, group_key, REQUIRED), NOTIFICATION},
+    {HASH},
+    {AS_ROW_CHARS("id", as_notification, id, REQUIRED), NOTIFICATION},
+    {INSTANCE},
+    {KIND},
+    {AS_ROW("notification_reason", own_cut, as_notification, reason, REQUIRED), NOTIFICATION},
+    {PREV},
+    {AS_ROW("receiver", own_cut, as_notification, receiver, REQUIRED), NOTIFICATION},
+    {AS_ROW("remote", own_cut, as_notification, remote, REQUIRED), NOTIFICATION},
+    {SEQ},
+    {TIME},
+    {AS_ROW("traceparent", own_cut, as_notification, traceparent, REQUIRED), NOTIFICATION},
+    {AS_ROW("truncated", u64, as_notification, truncated, REQUIRED), NOTIFICATION},
+    {.name = NULL},
+};
+
+static const struct as_row repeat_outcome_rows[] = {
+    {AS_ROW("duplicate", u64, as_repeat_record, duplicate, OPTIONAL)},
+    {AS_ROW("max_steps", u64, as_repeat_record, max_steps, OPTIONAL)},
+    {.name = NULL},
+};
+
+#define REPEATED .via = AS_ROW_VIA(as_repeat_record, notification)
+
+static const struct as_row repeat_rows[] = {
+    {AS_ROW("credential", own_cut, as_notification, credential, REQUIRED), REPEATED},
+    {HASH},
+    {AS_ROW_CHARS("id", as_notification, id, REQUIRED), REPEATED},
+    {INSTANCE},
+    {KIND},
+    {AS_ROW_SAME("outcomes", REQUIRED, repeat_outcome_rows)},
+    {PREV},
+    {AS_ROW("remote", own_cut, as_notification, remote, REQUIRED), REPEATED},
+    {AS_ROW("same_as", cut, as_repeat_record, same_as, REQUIRED)},
+    {SEQ},
+    {TIME},
+    {AS_ROW("traceparent", own_cut, as_notification, traceparent, REQUIRED), REPEATED},
+    {.name = NULL},
+};
+
+static const struct as_row incident_target_rows[] = {
+    {AS_ROW("replicas", size, as_incident_target, replicas, REQUIRED)},
+    {AS_ROW("rule", text, as_incident_target, rule, REQUIRED)},
+    {AS_ROW("target", text, as_incident_target, target, REQUIRED)},
+    {.name = NULL},
+};
+
+static const struct as_row incident_rows[] = {
+    {AS_ROW("digest", digest, as_incident_record, digest, REQUIRED)},
+    {AS_ROW("event", word, as_incident_record, event, REQUIRED),
+     .get_word = incident_event_get_word},
+    {AS_ROW("fingerprint", hex, as_incident_record, fingerprint, REQUIRED)},
+    {HASH},
+    {INSTANCE},
+    {KIND},
+    {AS_ROW("labels", labels, as_incident_record, labels, REQUIRED)},
+    {AS_ROW("notification", cut, as_incident_record, notification, REQUIRED)},
+    {PREV},
+    {SEQ},
+    {AS_ROW("startsAt", time, as_incident_record, starts_at, REQUIRED)},
+    {AS_ROW("startsAt_claimed", exact, as_incident_record, claimed.at, OPTIONAL),
+     .has_at = AS_ROW_HAS(as_incident_record, claimed.set)},
+    {AS_ROW_OF("targets", list, as_incident_record, targets, REQUIRED, incident_target_rows),
+     .count_at = AS_ROW_COUNT(as_incident_record, target_count)},
+    {TIME},
+    {.name = NULL},
+};
+
+/*
+ * Other writers of a target's size.
+ */
+
+static const struct as_row reverted_change_rows[] = {
+    {AS_ROW("at", exact, as_reverted_change, at.wall, REQUIRED)},
+    {AS_ROW("by", known, as_reverted_change, by, REQUIRED)},
+    {AS_ROW("found", size, as_reverted_change, found, REQUIRED)},
+    {AS_ROW("from", size, as_reverted_change, from, REQUIRED)},
+    {AS_ROW("to", size, as_reverted_change, to, REQUIRED)},
+    {.name = NULL},
+};
+
+static const struct as_row other_rows[] = {
+    {AS_ROW("kind", text, as_other, kind, REQUIRED)},
+    {AS_ROW("max", size, as_other, max, REQUIRED)},
+    {AS_ROW("min", size, as_other, min, REQUIRED)},
+    {AS_ROW("name", text, as_other, name, REQUIRED)},
+    {AS_ROW("paused", flag, as_other, is_paused, REQUIRED)},
+    {.name = NULL},
+};
+
+#define FOUND     .via = AS_ROW_VIA(as_others_record, found)
+#define CONTENDED .via = AS_ROW_VIA(as_others_record, contended)
+
+static const struct as_row others_rows[] = {
+    {AS_ROW("event", word, as_others_record, event, REQUIRED), .get_word = others_event_get_word},
+    {AS_ROW_OF("found", list, as_others_found, items, REQUIRED, other_rows), FOUND,
+     .count_at = AS_ROW_COUNT(as_others_found, count)},
+    {HASH},
+    {INSTANCE},
+    {KIND},
+    {AS_ROW("message", cut, as_others_record, message, OPTIONAL)},
+    {PREV},
+    {SEQ},
+    {AS_ROW_OF("set_backs", list, as_contended_note, reverted_changes, REQUIRED,
+               reverted_change_rows),
+     CONTENDED, .count_at = AS_ROW_COUNT(as_contended_note, reverted_change_count)},
+    {AS_ROW("target", cut, as_others_record, target, REQUIRED)},
+    {AS_ROW("target_name", cut, as_others_record, target_name, REQUIRED)},
+    {TIME},
+    {AS_ROW("until", exact, as_contended_note, until, REQUIRED), CONTENDED},
+    {.name = NULL},
+};
+
+/*
+ * Decisions and their actions.
+ */
+
+static const struct as_row contended_rows[] = {
+    {AS_ROW_OF("set_backs", list, as_contended_note, reverted_changes, REQUIRED,
+               reverted_change_rows),
+     .count_at = AS_ROW_COUNT(as_contended_note, reverted_change_count)},
+    {AS_ROW("until", exact, as_contended_note, until, REQUIRED)},
+    {.name = NULL},
+};
+
+static const struct as_row pause_rows[] = {
+    {AS_ROW("all", flag, as_pause_note, is_of_all, REQUIRED)},
+    {AS_ROW("direction", word, as_pause_note, ways, OPTIONAL), .get_word = way_get_word},
+    {AS_ROW("reason", cut, as_pause_note, reason, REQUIRED)},
+    {AS_ROW("until", exact, as_pause_note, until.at, REQUIRED),
+     .has_at = AS_ROW_HAS(as_pause_note, until.set)},
+    {AS_ROW("who", text, as_pause_note, who, REQUIRED)},
+    {.name = NULL},
+};
+
+static const struct as_row decision_rows[] = {
+    {AS_ROW_OF("contended", object, as_decision_record, contended, OPTIONAL, contended_rows)},
+    {AS_ROW("former_uid", cut, as_decision_record, former_uid, OPTIONAL)},
+    {HASH},
+    {AS_ROW("id", cut, as_decision_record, id, REQUIRED)},
+    {AS_ROW("incident_count", u64, as_decision_record, incident_total, REQUIRED)},
+    {AS_ROW("incidents", digests, as_decision_record, incidents, REQUIRED),
+     .count_at = AS_ROW_COUNT(as_decision_record, incident_count)},
+    {AS_ROW("input", input, as_decision_record, input, REQUIRED)},
+    {INSTANCE},
+    {KIND},
+    {AS_ROW("notification_count", u64, as_decision_record, notification_total, REQUIRED)},
+    {AS_ROW("notifications", ids, as_decision_record, notifications, REQUIRED),
+     .count_at = AS_ROW_COUNT(as_decision_record, notification_count)},
+    {AS_ROW("output", output, as_decision_record, output, REQUIRED)},
+    {AS_ROW_OF("pause", object, as_decision_record, pause, OPTIONAL, pause_rows)},
+    {AS_ROW("pool_decision", cut, as_decision_record, pool_decision, OPTIONAL)},
+    {PREV},
+    {AS_ROW("repeats", u64, as_decision_record, repeats, REQUIRED)},
+    {AS_ROW("rules_digest", cut, as_decision_record, rules_digest, REQUIRED)},
+    {SEQ},
+    {AS_ROW("since_alert_seconds", known_seconds, as_decision_record, since_alert_us, REQUIRED)},
+    {AS_ROW("since_notification_seconds", known_seconds, as_decision_record, since_notification_us,
+            REQUIRED)},
+    {AS_ROW("target", cut, as_decision_record, target, REQUIRED)},
+    {AS_ROW("target_name", cut, as_decision_record, target_name, REQUIRED)},
+    {TIME},
+    {AS_ROW("unit", text, as_decision_record, unit, OPTIONAL)},
+    {AS_ROW("waits_for", cut, as_decision_record, waits_for, OPTIONAL)},
+    {.name = NULL},
+};
+
+static const struct as_row action_rows[] = {
+    {AS_ROW("approval", cut, as_action_record, approval, OPTIONAL)},
+    {AS_ROW("attempts", u32, as_action_record, attempts, REQUIRED)},
+    {AS_ROW("command", cut, as_action_record, command, OPTIONAL)},
+    {AS_ROW("decision", cut, as_action_record, decision, REQUIRED)},
+    {AS_ROW("duration_seconds", known_seconds, as_action_record, duration_us, REQUIRED)},
+    {AS_ROW("from", size, as_action_record, from, REQUIRED)},
+    {HASH},
+    {AS_ROW("http_status", i32, as_action_record, http_status, REQUIRED)},
+    {AS_ROW("id", cut, as_action_record, id, REQUIRED)},
+    {INSTANCE},
+    {KIND},
+    {AS_ROW("late", flag, as_action_record, is_late, REQUIRED)},
+    {AS_ROW("message", cut, as_action_record, message, REQUIRED)},
+    {AS_ROW("method", cut, as_action_record, method, REQUIRED)},
+    {AS_ROW("outcome", word, as_action_record, outcome, REQUIRED), .get_word = reason_get_word},
+    {AS_ROW("path", cut, as_action_record, path, REQUIRED)},
+    {PREV},
+    {AS_ROW("repeats", u64, as_action_record, repeats, REQUIRED)},
+    {AS_ROW("request_id", text, as_action_record, request_id, OPTIONAL)},
+    {AS_ROW("rule", cut, as_action_record, rule, REQUIRED)},
+    {SEQ},
+    {AS_ROW("since_alert_seconds", known_seconds, as_action_record, since_alert_us, REQUIRED)},
+    {AS_ROW("since_notification_seconds", known_seconds, as_action_record, since_notification_us,
+            REQUIRED)},
+    {AS_ROW("target", cut, as_action_record, target, REQUIRED)},
+    {AS_ROW("target_name", cut, as_action_record, target_name, REQUIRED)},
+    {TIME},
+    {AS_ROW("to", size, as_action_record, to, REQUIRED)},
+    {AS_ROW("unit", text, as_action_record, unit, OPTIONAL)},
+    {AS_ROW("version", cut, as_action_record, version, REQUIRED)},
+    {.name = NULL},
+};
+
+static const struct as_row effect_rows[] = {
+    {AS_ROW("action", cut, as_effect_record, action, REQUIRED)},
+    {AS_ROW("decision", cut, as_effect_record, decision, REQUIRED)},
+    {AS_ROW("ended", word, as_effect_record, end, REQUIRED), .get_word = effect_end_get_word},
+    {AS_ROW("from", i32, as_effect_record, from, REQUIRED)},
+    {HASH},
+    {AS_ROW("held_until", exact, as_effect_record, until, OPTIONAL),
+     .has_at = AS_ROW_HAS(as_effect_record, is_held)},
+    {AS_ROW("in_vain", u32, as_effect_record, in_vain, REQUIRED)},
+    {INSTANCE},
+    {KIND},
+    {PREV},
+    {AS_ROW("ready_after", known_seconds, as_effect_record, ready_us, REQUIRED)},
+    {AS_ROW("resolved_after", known_seconds, as_effect_record, resolved_us, REQUIRED)},
+    {AS_ROW("rule", cut, as_effect_record, rule, REQUIRED)},
+    {SEQ},
+    {AS_ROW("target", cut, as_effect_record, target, REQUIRED)},
+    {AS_ROW("target_name", cut, as_effect_record, target_name, REQUIRED)},
+    {TIME},
+    {AS_ROW("to", i32, as_effect_record, to, REQUIRED)},
+    {.name = NULL},
+};
+
+/* Nodes that leave their group. */
+static const struct as_row nodes_rows[] = {
+    {AS_ROW("decision", cut, as_nodes_record, decision, REQUIRED)},
+    {AS_ROW("event", word, as_nodes_record, event, REQUIRED), .get_word = nodes_event_get_word},
+    {HASH},
+    {INSTANCE},
+    {KIND},
+    {AS_ROW("message", cut, as_nodes_record, message, REQUIRED)},
+    {AS_ROW("nodes", cuts, as_nodes_record, nodes, REQUIRED),
+     .count_at = AS_ROW_COUNT(as_nodes_record, node_count)},
+    {PREV},
+    {SEQ},
+    {AS_ROW("target", cut, as_nodes_record, target, REQUIRED)},
+    {AS_ROW("target_name", cut, as_nodes_record, target_name, REQUIRED)},
+    {TIME},
+    {.name = NULL},
+};
+
+/*
+ * Operator commands, approvals, and notices of people.
+ */
+
+#define COMMAND .via = AS_ROW_VIA(as_operator_command_record, order)
+
+/* The target as in the command, if it is not found. */
+static void found_target_write(struct as_json_writer *json, const struct as_row *row,
+                               const void *base)
+{
+    const struct as_operator_command_record *record = base;
+    (void)row;
+    write_cut(json, record->target ? record->target : record->order->target);
+}
+
+static const struct as_row_type as_row_found_target = {.write = found_target_write};
+
+static const struct as_row command_rows[] = {
+    {AS_ROW("command", word, as_operator_command, kind, REQUIRED), COMMAND,
+     .get_word = operator_command_kind_get_word},
+    {AS_ROW("force", flag, as_operator_command, force, REQUIRED), COMMAND},
+    {HASH},
+    {AS_ROW_CHARS("id", as_operator_command_record, id, REQUIRED)},
+    {INSTANCE},
+    {KIND},
+    {AS_ROW("max", size, as_operator_command_record, max, REQUIRED)},
+    {AS_ROW("message", cut, as_operator_command_record, message, REQUIRED)},
+    {AS_ROW("min", size, as_operator_command_record, min, REQUIRED)},
+    {AS_ROW("outcome", word, as_operator_command_record, outcome, REQUIRED),
+     .get_word = operator_command_outcome_get_word},
+    {PREV},
+    {AS_ROW("reason", cut, as_operator_command, reason, REQUIRED), COMMAND},
+    {AS_ROW("remote", cut, as_operator_command, remote, REQUIRED), COMMAND},
+    {AS_ROW("replicas", size, as_operator_command_record, replicas, REQUIRED)},
+    {AS_ROW("request", cut, as_operator_command, request, OPTIONAL), COMMAND},
+    {SEQ},
+    {AS_ROW("target", found_target, as_operator_command_record, target, REQUIRED)},
+    {AS_ROW("target_name", cut, as_operator_command_record, target_name, REQUIRED)},
+    {TIME},
+    {AS_ROW("until", exact, as_operator_command_record, until.at, REQUIRED),
+     .has_at = AS_ROW_HAS(as_operator_command_record, until.set)},
+    {AS_ROW("who", cut, as_operator_command, who, REQUIRED), COMMAND},
+    {.name = NULL},
+};
+
+#define REQUEST .via = AS_ROW_VIA(as_approval_record, request)
+
+static const struct as_row approval_rows[] = {
+    {AS_ROW("action", cut, as_approval_record, action, OPTIONAL)},
+    {AS_ROW("command", cut, as_approval_record, command, OPTIONAL)},
+    {AS_ROW("decision", cut, as_approval_state, decision, REQUIRED), REQUEST},
+    {AS_ROW("direction", direction, as_approval_state, is_up, REQUIRED), REQUEST},
+    {AS_ROW("event", word, as_approval_record, event, REQUIRED),
+     .get_word = approval_event_get_word},
+    {AS_ROW("from", i32, as_approval_state, from, REQUIRED), REQUEST},
+    {HASH},
+    {AS_ROW("id", cut, as_approval_state, id, REQUIRED), REQUEST},
+    {AS_ROW("incident", cut, as_approval_state, incident, REQUIRED), REQUEST},
+    {INSTANCE},
+    {KIND},
+    {AS_ROW("message", cut, as_approval_record, message, REQUIRED)},
+    {PREV},
+    {AS_ROW("rule", cut, as_approval_state, rule, REQUIRED), REQUEST},
+    {SEQ},
+    {AS_ROW("target", cut, as_approval_record, target, REQUIRED)},
+    {AS_ROW("target_name", cut, as_approval_record, target_name, REQUIRED)},
+    {TIME},
+    {AS_ROW("to", i32, as_approval_state, to, REQUIRED), REQUEST},
+    {AS_ROW("unit", text, as_approval_record, unit, OPTIONAL)},
+    {AS_ROW("until", exact, as_approval_record, until.at, REQUIRED),
+     .has_at = AS_ROW_HAS(as_approval_record, until.set)},
+    {AS_ROW("who", cut, as_approval_state, who, REQUIRED), REQUEST},
+    {.name = NULL},
+};
+
+#define DROPPED .via = AS_ROW_VIA(as_notify_record, dropped)
+#define ENDED   .via = AS_ROW_VIA(as_notify_record, ended)
+
+static void notify_event_write(struct as_json_writer *json, const struct as_row *row,
+                               const void *base)
+{
+    as_json_write_string(json, record_get_pointer(row, base) ? "dropped" : "ended");
+}
+
+static const struct as_row_type as_row_notify_event = {.write = notify_event_write};
+
+static const struct as_row notify_rows[] = {
+    {AS_ROW("cause", word, as_notices_dropped, cause, REQUIRED), DROPPED,
+     .get_word = notice_loss_get_word},
+    {AS_ROW("count", u64, as_notices_dropped, count, REQUIRED), DROPPED},
+    {AS_ROW("event", notify_event, as_notify_record, dropped, REQUIRED)},
+    {HASH},
+    {INSTANCE},
+    {KIND},
+    {PREV},
+    {AS_ROW("receiver", cut, as_notices_dropped, receiver, REQUIRED), DROPPED},
+    {AS_ROW("rule", cut, as_notice_ended, rule, OPTIONAL), ENDED},
+    {SEQ},
+    {AS_ROW("state", word, as_notice_ended, state, REQUIRED), ENDED, .get_word = state_get_word},
+    {AS_ROW("target", cut, as_notice_ended, target, REQUIRED), ENDED},
+    {AS_ROW("target_name", cut, as_notice_ended, target_name, REQUIRED), ENDED},
+    {TIME},
+    {.name = NULL},
+};
+
+static const struct as_row *const tables[AS_RECORD_KIND_COUNT] = {
+    [AS_RECORD_START] = start_rows,       [AS_RECORD_STOP] = start_rows,
+    [AS_RECORD_RELOAD] = reload_rows,     [AS_RECORD_NOTIFICATION] = notification_rows,
+    [AS_RECORD_REPEAT] = repeat_rows,     [AS_RECORD_DECISION] = decision_rows,
+    [AS_RECORD_ACTION] = action_rows,     [AS_RECORD_INCIDENT] = incident_rows,
+    [AS_RECORD_COMMAND] = command_rows,   [AS_RECORD_DENIED] = denied_rows,
+    [AS_RECORD_NODES] = nodes_rows,       [AS_RECORD_NOTIFY] = notify_rows,
+    [AS_RECORD_EFFECT] = effect_rows,     [AS_RECORD_OTHERS] = others_rows,
+    [AS_RECORD_APPROVAL] = approval_rows,
+};
+
+void as_record_encode(const struct as_record_header *header, enum as_record_kind kind,
+                      const void *record, struct as_buf *out, struct as_record_places *places_out)
+{
+    struct record_writer writer = {.header = header, .kind = kind, .places = places_out};
+    as_json_init(&writer.json, out, 0);
+    as_rows_write(&writer.json, tables[kind], record);
+}
+
+/*
+ * The answer to a notification. Its members stand in this order, which is not ascending.
+ */
+
+static const struct as_row answered_alert_rows[] = {
+    {AS_ROW("digest", digest, as_alert, digest, REQUIRED), ALERT},
+    {AS_ROW("fingerprint", hex, as_alert, fingerprint, REQUIRED), ALERT},
+    {AS_ROW("status", word, as_alert, status, REQUIRED), ALERT, .get_word = status_get_word},
+    {AS_ROW("rules", texts, as_alert_outcome, rules, REQUIRED), OUTCOME,
+     .count_at = AS_ROW_COUNT(as_alert_outcome, rule_count)},
+    {AS_ROW("outcome", outcome, as_alert_outcome, reason, REQUIRED), OUTCOME},
+    {.name = NULL},
+};
+
+static void ok_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    (void)row, (void)base;
+    as_json_write_string(json, "ok");
+}
+
+static const struct as_row_type row_ok = {.write = ok_write};
+
+static const struct as_row answer_rows[] = {
+    {.name = "status", .type = &row_ok},
+    {AS_ROW_CHARS("notification", as_notification, id, REQUIRED), NOTIFICATION},
+    {AS_ROW("alerts", alerts, as_notification_record, outcomes, REQUIRED),
+     .rows = answered_alert_rows},
+    {.name = NULL},
+};
 
 void as_record_encode_answer(const struct as_notification_record *record, struct as_buf *out)
 {
-    const struct as_notification *notification = record->notification;
     struct as_json_writer json;
     as_json_init(&json, out, AS_JSON_ANY_ORDER);
-    as_json_begin_object(&json);
-    as_json_write_member(&json, "status", "ok");
-    as_json_write_member(&json, "notification", notification->id);
-    as_json_write_key(&json, "alerts");
-    as_json_begin_array(&json);
-    for (size_t i = 0; i < notification->alert_count; i++) {
-        const struct as_alert_outcome *outcome = &record->outcomes[i];
-        if (notification->alerts[i].problem) {
-            write_problem(&json, &notification->alerts[i], outcome);
-            continue;
-        }
-        as_json_begin_object(&json);
-        as_json_write_key(&json, "digest");
-        record_write_digest(&json, &notification->alerts[i].digest);
-        as_json_write_key(&json, "fingerprint");
-        as_json_write_hex(&json, notification->alerts[i].fingerprint);
-        as_json_write_member(&json, "status", record_get_status_word(&notification->alerts[i]));
-        as_json_write_key(&json, "rules");
-        write_rules(&json, outcome);
-        as_json_write_member(&json, "outcome", get_outcome_word(outcome));
-        as_json_end_object(&json);
-    }
-    as_json_end_array(&json);
-    as_json_end_object(&json);
+    as_rows_write(&json, answer_rows, record);
     as_buf_append_char(out, '\n');
 }

@@ -226,9 +226,9 @@ static void queue_lose(struct notifier *notifier, const struct destination *dest
                        size_t count, enum as_notice_loss cause, struct as_storage_batch *batch)
 {
     const struct as_notifier_config *config = &notifier->config;
-    const struct as_notify_record record = {
-        .receiver = destination->name, .cause = cause, .count = count};
-    notifier->callbacks.record(notifier->callbacks.context, batch, &record);
+    const struct as_notices_dropped dropped = {destination->name, cause, count};
+    notifier->callbacks.record(notifier->callbacks.context, batch,
+                               &(struct as_notify_record){.dropped = &dropped});
     as_storage_submit(notifier->storage, batch);
     as_log(AS_LOG_WARN, "notices dropped: their receiver did not get them",
            AS_F("receiver", destination->name), AS_F("cause", as_notice_loss_get_word(cause)),
@@ -414,8 +414,8 @@ static void notify_action(struct notifier *notifier, struct as_storage_batch *ba
             .credential =
                 record->command ? record->sender : state_find_sender(notifier, record->target),
             .message = record->message,
-            .has_from = record->has_sizes && record->from >= 0,
-            .has_to = record->has_sizes,
+            .has_from = record->from >= 0,
+            .has_to = record->to >= 0,
             .from = record->from,
             .to = record->to,
             .unit = as_str_is_empty(record->unit) ? NULL : record->unit,
@@ -607,10 +607,9 @@ static void notify_effect(struct notifier *notifier, struct as_storage_batch *ba
 static void notify_conflict(struct notifier *notifier, struct as_storage_batch *batch,
                             const struct as_others_record *record)
 {
+    const struct as_contended_note *contended = record->contended;
     const struct as_reverted_change *last =
-        record->reverted_change_count > 0
-            ? &record->reverted_changes[record->reverted_change_count - 1]
-            : NULL;
+        contended ? &contended->reverted_changes[contended->reverted_change_count - 1] : NULL;
     const struct as_notice notice = {
         .kind = AS_NOTICE_CONTENDED,
         .phase = AS_NOTICE_BEGIN,
@@ -710,13 +709,14 @@ void notifier_check_states(struct notifier *notifier, const struct as_engine *en
             continue;
         }
         struct as_storage_batch *batch = as_storage_batch_new(0);
+        const struct as_notice_ended ended = {
+            .state = state->kind,
+            .target = state->target,
+            .target_name = as_engine_find_name(engine, state->target),
+            .rule = state->rule,
+        };
         notifier->callbacks.record(notifier->callbacks.context, batch,
-                                   &(struct as_notify_record){
-                                       .state = state->kind,
-                                       .target = state->target,
-                                       .target_name = as_engine_find_name(engine, state->target),
-                                       .rule = state->rule,
-                                   });
+                                   &(struct as_notify_record){.ended = &ended});
         end_state(notifier, batch, state, &(struct as_notice){.kind = state->kind});
         as_storage_submit(notifier->storage, batch);
     }
@@ -1246,10 +1246,10 @@ int notifier_restore(struct notifier *notifier, struct as_store *store, struct a
     const int status = store->visit(store, AS_STORE_META, notifier_restore_pair, &restoring, error);
     as_arena_deinit(&restoring.arena);
     if (restoring.unreadable) {
+        const struct as_notices_dropped dropped = {"", AS_NOTICE_UNREADABLE,
+                                                   restoring.unreadable_count};
         notifier->callbacks.record(notifier->callbacks.context, restoring.unreadable,
-                                   &(struct as_notify_record){.receiver = "",
-                                                              .cause = AS_NOTICE_UNREADABLE,
-                                                              .count = restoring.unreadable_count});
+                                   &(struct as_notify_record){.dropped = &dropped});
         as_storage_submit(notifier->storage, restoring.unreadable);
     }
     return status;

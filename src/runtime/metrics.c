@@ -671,7 +671,7 @@ static void count_decision(struct as_metrics *metrics, const struct as_decision_
 
 static enum as_direction metrics_get_direction(const struct as_action_record *record)
 {
-    if (!record->has_sizes || record->to == record->from || record->from < 0)
+    if (record->to == record->from || record->from < 0)
         return AS_DIRECTION_NONE;
     return record->to > record->from ? AS_DIRECTION_UP : AS_DIRECTION_DOWN;
 }
@@ -682,7 +682,7 @@ static void count_action(struct as_metrics *metrics, const struct as_action_reco
     const char *direction = as_direction_get_word(metrics_get_direction(record));
     metrics_add(metrics, METRIC_ACTIONS,
                 VALUES(kind, direction, as_reason_get_word(record->outcome)), 1);
-    if (record->has_sizes && record->attempts > 0 && !record->is_late)
+    if (record->to >= 0 && record->attempts > 0 && !record->is_late)
         metrics_observe(metrics, METRIC_ACTION_DURATION, VALUES(kind), record->duration_us);
     if (record->outcome != AS_REASON_APPLIED)
         return;

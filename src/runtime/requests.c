@@ -554,7 +554,7 @@ static void write_answer(struct as_buf *body, const struct as_operator_command_r
         as_json_write_member_i64(&json, "replicas", record->order->replicas);
     if (record->order->kind == AS_OPERATOR_COMMAND_PAUSE ||
         record->order->kind == AS_OPERATOR_COMMAND_FLOOR)
-        operators_write_time(&json, "until", record->has_until, record->until);
+        operators_write_time(&json, "until", record->until.set, record->until.at);
     as_json_end_object(&json);
     as_json_end_object(&json);
     as_buf_append_char(body, '\n');
@@ -568,12 +568,12 @@ static void write_sentence(struct as_buf *body, const struct as_operator_command
                                               : record->target;
     const bool is_all = !record->target;
     char until[AS_RFC3339_SIZE];
-    as_wall_time_print_short((as_wall_time){record->until.us - record->until.us % AS_US_PER_S},
-                             until);
+    as_wall_time_print_short(
+        (as_wall_time){record->until.at.us - record->until.at.us % AS_US_PER_S}, until);
     switch (record->order->kind) {
     case AS_OPERATOR_COMMAND_PAUSE:
         as_buf_printf(body, "%s %s paused until %s.", what, is_all ? "are" : "is",
-                      !record->has_until ? (is_all ? "they are resumed" : "it is resumed") : until);
+                      !record->until.set ? (is_all ? "they are resumed" : "it is resumed") : until);
         break;
     case AS_OPERATOR_COMMAND_RESUME:
         as_buf_printf(body, "%s %s resumed.", what, is_all ? "are" : "is");

@@ -353,15 +353,6 @@ static void shell_submit(struct as_shell *shell)
     as_storage_submit(shell->config.storage, batch);
 }
 
-/* Appends the record in `scratch`, one of the shell's own, as a batch. */
-static void shell_append_own(struct as_shell *shell, uint64_t call_id,
-                             const struct as_record_places *places)
-{
-    shell->batch = as_storage_batch_new(call_id);
-    shell_append_to(shell, shell->batch, places);
-    shell_submit(shell);
-}
-
 #define KEPT_BUFFER ((size_t)1024 * 1024)
 
 static struct as_buf *shell_scratch_clear(struct as_shell *shell)
@@ -380,6 +371,19 @@ static void shell_stamp(struct as_shell *shell)
     shell->wall = clock->get_wall(clock);
 }
 
+/* A record of the shell's own, as a batch. */
+static void shell_record(struct as_shell *shell, uint64_t call_id, enum as_record_kind kind,
+                         const void *record)
+{
+    struct as_record_places places;
+    shell_stamp(shell);
+    as_record_encode(&(struct as_record_header){shell->wall, shell->instance}, kind, record,
+                     shell_scratch_clear(shell), &places);
+    shell->batch = as_storage_batch_new(call_id);
+    shell_append_to(shell, shell->batch, &places);
+    shell_submit(shell);
+}
+
 static void shell_record_start_or_stop(struct as_shell *shell, enum as_record_kind kind,
                                        size_t intents)
 {
@@ -393,11 +397,7 @@ static void shell_record_start_or_stop(struct as_shell *shell, enum as_record_ki
         .incidents = counts.incidents_open,
         .intents = intents,
     };
-    struct as_record_places places;
-    shell_stamp(shell);
-    as_record_encode_start(&(struct as_record_header){shell->wall, shell->instance}, kind, &record,
-                           shell_scratch_clear(shell), &places);
-    shell_append_own(shell, kind == AS_RECORD_START ? START_TICKET : 0, &places);
+    shell_record(shell, kind == AS_RECORD_START ? START_TICKET : 0, kind, &record);
 }
 
 void as_shell_record_failed_reload(struct as_shell *shell, const char *credential,
@@ -411,43 +411,27 @@ void as_shell_record_failed_reload(struct as_shell *shell, const char *credentia
         .config_digest = shell->config_digest,
         .rules_digest = shell->ruleset->digest,
     };
-    struct as_record_places places;
-    shell_stamp(shell);
-    as_record_encode_reload(&(struct as_record_header){shell->wall, shell->instance}, &record,
-                            shell_scratch_clear(shell), &places);
-    shell_append_own(shell, 0, &places);
+    shell_record(shell, 0, AS_RECORD_RELOAD, &record);
     repeat_log_begin_epoch(&shell->log);
 }
 
 void as_shell_record_denied(struct as_shell *shell, const struct as_denied_record *record)
 {
-    struct as_record_places places;
-    shell_stamp(shell);
-    as_record_encode_denied(&(struct as_record_header){shell->wall, shell->instance}, record,
-                            shell_scratch_clear(shell), &places);
-    shell_append_own(shell, 0, &places);
+    shell_record(shell, 0, AS_RECORD_DENIED, record);
 }
 
 void as_shell_record_nodes(struct as_shell *shell, const struct as_nodes_record *record)
 {
-    struct as_record_places places;
     struct as_nodes_record named = *record;
     named.target_name = as_engine_find_name(shell->engine, record->target);
-    shell_stamp(shell);
-    as_record_encode_nodes(&(struct as_record_header){shell->wall, shell->instance}, &named,
-                           shell_scratch_clear(shell), &places);
-    shell_append_own(shell, 0, &places);
+    shell_record(shell, 0, AS_RECORD_NODES, &named);
 }
 
 void as_shell_record_others(struct as_shell *shell, const struct as_others_record *record)
 {
-    struct as_record_places places;
     struct as_others_record named = *record;
     named.target_name = as_engine_find_name(shell->engine, record->target);
-    shell_stamp(shell);
-    as_record_encode_others(&(struct as_record_header){shell->wall, shell->instance}, &named,
-                            shell_scratch_clear(shell), &places);
-    shell_append_own(shell, 0, &places);
+    shell_record(shell, 0, AS_RECORD_OTHERS, &named);
 }
 
 void as_shell_record_stop(struct as_shell *shell)
@@ -575,7 +559,7 @@ static void record_notification(struct as_shell *shell, const struct as_record_h
         struct as_repeat_record repeat = repeat_sum_up(&shell->log, record, &said);
         if (repeat_is_near(&shell->log, base, said, shell->wall)) {
             repeat.same_as = base->id;
-            as_record_encode_repeat(header, &repeat, &shell->scratch, &places);
+            as_record_encode(header, AS_RECORD_REPEAT, &repeat, &shell->scratch, &places);
             if (find_log_file(shell) == base->file) {
                 shell_append(shell, &places);
                 return;
@@ -583,7 +567,7 @@ static void record_notification(struct as_shell *shell, const struct as_record_h
             as_buf_clear(&shell->scratch);
         }
     }
-    as_record_encode_notification(header, record, &shell->scratch, &places);
+    as_record_encode(header, AS_RECORD_NOTIFICATION, record, &shell->scratch, &places);
     if (base)
         repeat_set_base(&shell->log, base, record->notification, said, shell->wall,
                         find_log_file(shell));
@@ -662,25 +646,25 @@ static void shell_carry_out(struct as_shell *shell, const struct as_effects *eff
         record_notification(shell, &header, effect->notification);
         return;
     case AS_EFFECT_RECORD_DECISION:
-        as_record_encode_decision(&header, effect->decision, scratch, &places);
+        as_record_encode(&header, AS_RECORD_DECISION, effect->decision, scratch, &places);
         break;
     case AS_EFFECT_RECORD_ACTION:
-        as_record_encode_action(&header, effect->action, scratch, &places);
+        as_record_encode(&header, AS_RECORD_ACTION, effect->action, scratch, &places);
         break;
     case AS_EFFECT_RECORD_INCIDENT:
-        as_record_encode_incident(&header, effect->incident_record, scratch, &places);
+        as_record_encode(&header, AS_RECORD_INCIDENT, effect->incident_record, scratch, &places);
         break;
     case AS_EFFECT_RECORD_FOLLOW:
-        as_record_encode_follow(&header, effect->follow, scratch, &places);
+        as_record_encode(&header, AS_RECORD_EFFECT, effect->follow, scratch, &places);
         break;
     case AS_EFFECT_RECORD_OTHERS:
-        as_record_encode_others(&header, effect->others, scratch, &places);
+        as_record_encode(&header, AS_RECORD_OTHERS, effect->others, scratch, &places);
         break;
     case AS_EFFECT_RECORD_COMMAND:
-        as_record_encode_command(&header, effect->order, scratch, &places);
+        as_record_encode(&header, AS_RECORD_COMMAND, effect->order, scratch, &places);
         break;
     case AS_EFFECT_RECORD_APPROVAL:
-        as_record_encode_approval(&header, effect->approval, scratch, &places);
+        as_record_encode(&header, AS_RECORD_APPROVAL, effect->approval, scratch, &places);
         break;
     case AS_EFFECT_COMMIT: commit(shell, effect); return;
     case AS_EFFECT_ANSWER: return; /* done by the callback `effect` */
@@ -763,7 +747,7 @@ static void record_notify(void *context, struct as_storage_batch *batch,
     const struct as_record_header header = {shell->config.clock->get_wall(shell->config.clock),
                                             shell->instance};
     struct as_record_places places;
-    as_record_encode_notify(&header, record, shell_scratch_clear(shell), &places);
+    as_record_encode(&header, AS_RECORD_NOTIFY, record, shell_scratch_clear(shell), &places);
     shell_append_to(shell, batch, &places);
 }
 
@@ -928,11 +912,7 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
         .config_digest = config_digest,
         .rules_digest = ruleset->digest,
     };
-    struct as_record_places places;
-    shell_stamp(shell);
-    as_record_encode_reload(&(struct as_record_header){shell->wall, shell->instance}, &record,
-                            shell_scratch_clear(shell), &places);
-    shell_append_own(shell, 0, &places);
+    shell_record(shell, 0, AS_RECORD_RELOAD, &record);
 
     free(shell->config_digest);
     shell->config_digest = as_xstrdup(config_digest);

@@ -352,10 +352,9 @@ static struct kept_decision *api_decision_free(struct kept_decision *decision)
 static void keep_record(struct as_api *api, struct kept_decision *decision,
                         const struct as_decision_record *record)
 {
-    struct as_record_places places;
     AS_CLEANUP(as_buf_deinit) struct as_buf json = AS_BUF_INIT(DECISION_BYTES_MAX);
-    as_record_encode_decision(&(struct as_record_header){record->input->now, api->instance}, record,
-                              &json, &places);
+    as_record_encode(&(struct as_record_header){record->input->now, api->instance},
+                     AS_RECORD_DECISION, record, &json, NULL);
     if (as_buf_check(&json) != 0)
         return;
     decision->record = as_xstrndup(json.data, json.size);
@@ -402,13 +401,13 @@ static void api_keep_action(struct as_api *api, const struct as_action_record *r
                             as_wall_time now)
 {
     struct kept_decision *decision = TAILQ_FIRST(&api->decisions);
-    struct as_record_places places;
     AS_CLEANUP(as_buf_deinit) struct as_buf json = AS_BUF_INIT(DECISION_ACTIONS_MAX);
     while (decision && !as_str_equal(decision->id, record->decision))
         decision = TAILQ_NEXT(decision, next);
     if (!decision)
         return;
-    as_record_encode_action(&(struct as_record_header){now, api->instance}, record, &json, &places);
+    as_record_encode(&(struct as_record_header){now, api->instance}, AS_RECORD_ACTION, record,
+                     &json, NULL);
     as_buf_append_char(&json, '\n');
     if (as_buf_check(&json) != 0 || json.size > DECISION_ACTIONS_MAX - decision->actions.size)
         return;
@@ -615,7 +614,7 @@ static void write_targets(struct api_request *request, const struct as_incident_
         as_json_begin_object(json);
         as_json_write_member(json, "target", targets[i].target);
         as_json_write_member(json, "rule", targets[i].rule);
-        api_write_size(request, "replicas", targets[i].has_replicas, targets[i].replicas);
+        api_write_size(request, "replicas", targets[i].replicas >= 0, targets[i].replicas);
         as_json_end_object(json);
     }
     as_json_end_array(json);

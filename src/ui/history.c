@@ -590,7 +590,7 @@ void as_history_on_effect(struct as_history *history, const struct as_effect *ef
         history_add_decision(history, effect->decision);
     } else if (effect->kind == AS_EFFECT_RECORD_INCIDENT) {
         history_add_incident(history, effect->incident_record, now);
-    } else if (effect->kind == AS_EFFECT_RECORD_ACTION && effect->action->has_sizes) {
+    } else if (effect->kind == AS_EFFECT_RECORD_ACTION && effect->action->to >= 0) {
         const struct as_action_record *record = effect->action;
         add_action(history, &(struct as_history_action){record->target, record->rule, now,
                                                         record->from, record->to, record->outcome});

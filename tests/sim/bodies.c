@@ -59,8 +59,7 @@ void bodies_note(struct world *world, const struct as_notification_record *recor
     const struct as_record_header header = {.instance = "sim"};
     const size_t number = get_number(record->notification->id);
     struct as_buf text = AS_BUF_INIT((size_t)1 << 24);
-    struct as_record_places places;
-    as_record_encode_notification(&header, record, &text, &places);
+    as_record_encode(&header, AS_RECORD_NOTIFICATION, record, &text, NULL);
     json_t *json = json_loadb(text.data, text.size, 0, NULL);
     while (bodies->told_count <= number) {
         bodies->told = as_xgrow(bodies->told, bodies->told_count, &bodies->told_capacity,

@@ -520,7 +520,7 @@ void check_effect(struct world *world, const struct as_effect *effect)
         trace_decision(world, effect->decision);
     else if (effect->kind == AS_EFFECT_RECORD_ACTION)
         trace(world, "daemon: %s %s %d>%d %s%s by %s (%s)",
-              effect->action->has_sizes ? "acted on" : "failed on", effect->action->target,
+              effect->action->to >= 0 ? "acted on" : "failed on", effect->action->target,
               effect->action->from, effect->action->to, as_reason_get_word(effect->action->outcome),
               effect->action->is_late ? " late" : "",
               effect->action->rule ? effect->action->rule : "nobody", effect->action->id);

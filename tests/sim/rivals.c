@@ -71,9 +71,9 @@ void rivals_check_record(struct world *world, const struct as_others_record *rec
     struct sim_rival *rival = &target->rival;
     switch (record->event) {
     case AS_OTHERS_CONTENDED:
-        if (record->reverted_change_count != AS_SET_BACKS_MAX)
+        if (record->contended->reverted_change_count != AS_SET_BACKS_MAX)
             fail(world, "%s: contended after %zu set-backs", target->id,
-                 record->reverted_change_count);
+                 record->contended->reverted_change_count);
         trouble_note(world, TROUBLE_CONTENDED);
         forget_seen(rival);
         rival->contended_at = world->now;

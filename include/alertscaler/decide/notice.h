@@ -79,14 +79,22 @@ enum as_notice_loss {
 };
 const char *as_notice_loss_get_word(enum as_notice_loss loss);
 
-/* A record of kind `notify`: notices were dropped; or a state is over and no decision says so. */
-struct as_notify_record {
-    const char *receiver; /* dropped; NULL: ended */
+struct as_notices_dropped {
+    const char *receiver;
     enum as_notice_loss cause;
     uint64_t count;
-    enum as_notice_kind state; /* ended */
+};
+
+struct as_notice_ended { /* a state, without a decision that says so */
+    enum as_notice_kind state;
     const char *target, *target_name;
     const char *rule; /* that is not held any more; NULL: the state is of the target */
+};
+
+/* A record of kind `notify`. One of the pointers is set. */
+struct as_notify_record {
+    const struct as_notices_dropped *dropped;
+    const struct as_notice_ended *ended;
 };
 
 #endif

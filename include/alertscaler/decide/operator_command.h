@@ -81,10 +81,9 @@ struct as_operator_command_record { /* in the action log: kind `command` */
     const char *message;     /* unless DONE; else "" */
     const char *target;      /* the id found; NULL: all, or not found */
     const char *target_name; /* of target; "": no rule leads to it */
-    bool has_until;
-    as_wall_time until; /* pause: its end */
-    bool has_bounds;
-    int32_t min, max; /* of the target */
+    as_maybe_time until;     /* pause, floor: its end */
+    int32_t min, max;        /* of the target; -1: unknown */
+    int32_t replicas;        /* scale, floor: the size; -1: none */
 };
 
 /*

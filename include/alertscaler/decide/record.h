@@ -41,8 +41,8 @@ struct as_notification_record {
 #define AS_REPEAT_REACH_BYTES   (UINT64_C(64) << 20)
 struct as_repeat_record {
     const struct as_notification *notification;
-    const char *same_as;         /* id of the record that has the details */
-    size_t duplicate, max_steps; /* alerts with this outcome: together all alerts */
+    const char *same_as;           /* id of the record that has the details */
+    uint64_t duplicate, max_steps; /* alerts with this outcome: together all alerts */
 };
 
 #define AS_RECORD_LIST_MAX 32 /* ids listed in a decision; more are only counted */
@@ -64,31 +64,32 @@ enum as_others_event {
 };
 const char *as_others_event_get_word(enum as_others_event event);
 
-struct as_others_record { /* in the action log: kind `others` */
-    enum as_others_event event;
-    const char *target;            /* id */
-    const char *target_name;       /* as in the rule file; "": no rule leads to it */
-    const struct as_other *others; /* found; count 0: nobody any more */
-    size_t other_count;
-    const struct as_reverted_change *reverted_changes; /* contended */
-    size_t reverted_change_count;
-    as_wall_time until;  /* contended */
-    const char *message; /* over: why */
+struct as_others_found {
+    const struct as_other *items;
+    size_t count; /* 0: no other object sizes the target any more */
 };
 
-/* The contention in force at a decision. */
+/* A contention: at its beginning, and in force at a decision. */
 struct as_contended_note {
     const struct as_reverted_change *reverted_changes;
     size_t reverted_change_count;
     as_wall_time until;
 };
 
+struct as_others_record { /* in the action log: kind `others` */
+    enum as_others_event event;
+    const char *target;                        /* id */
+    const char *target_name;                   /* as in the rule file; "": no rule leads to it */
+    const struct as_others_found *found;       /* found; else NULL */
+    const struct as_contended_note *contended; /* contended; else NULL */
+    const char *message;                       /* over: why; else NULL */
+};
+
 struct as_pause_note { /* the pause in force at a decision */
     enum as_ways ways;
     const char *who, *reason;
     bool is_of_all; /* of all targets, not only this target's */
-    bool has_until;
-    as_wall_time until;
+    as_maybe_time until;
 };
 
 struct as_decision_record {
@@ -126,8 +127,7 @@ struct as_action_record {
     const struct as_target_kind *target_kind;
     const char *unit; /* that sizes count (decide/sized.h); "": none */
     const char *rule; /* NULL: none */
-    bool has_sizes;   /* false: only the observation failed */
-    int32_t from, to; /* from: -1 if never seen */
+    int32_t from, to; /* from: -1 if never seen; to: -1 if only the observation failed */
     bool is_late;     /* learned from a later observation, not from the answer */
     enum as_reason outcome;
     int http_status;
@@ -174,8 +174,7 @@ const char *as_incident_event_get_word(enum as_incident_event event);
 struct as_incident_target {
     const char *target; /* id */
     const char *rule;
-    bool has_replicas;
-    int32_t replicas; /* when last seen */
+    int32_t replicas; /* when last seen; -1: never seen */
 };
 
 struct as_incident_record {

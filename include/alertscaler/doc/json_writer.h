@@ -63,6 +63,11 @@ void as_json_write_i64(struct as_json_writer *json, int64_t number);
 void as_json_write_double(struct as_json_writer *json, double number); /* null if not finite */
 void as_json_write_bool(struct as_json_writer *json, bool value);
 void as_json_write_null(struct as_json_writer *json);
+/* In an object: the place of the opening quote of the next key in the buffer. */
+static inline size_t as_json_get_next_key(const struct as_json_writer *json)
+{
+    return json->buf->size + json->levels[json->depth - 1].has_items;
+}
 /* One value that is already JSON, unchanged. */
 void as_json_write_raw(struct as_json_writer *json, const char *text, size_t size);
 

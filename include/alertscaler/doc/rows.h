@@ -7,9 +7,10 @@
  *       {.name = NULL},
  *   };
  *
- * Rows ascend by their names, because the canonical form requires sorted keys (the writer asserts
- * the order). A row's type says how the value is written, read and found to be unset. The types
- * below serve all documents; a module adds types for its own structs (struct as_row_type).
+ * Members are written in the order of their rows. Rows ascend by their names, because the canonical
+ * form requires sorted keys (the writer asserts the order, unless it has AS_JSON_ANY_ORDER). A
+ * row's type says how the value is written, read and found to be unset. The types below serve all
+ * documents; a module adds types for its own structs (struct as_row_type).
  *
  * Reading: errors name their place, as those of json_reader.h do. The first error counts; the
  * struct is then incomplete. Absent members leave the struct unchanged: set defaults before. The
@@ -24,6 +25,7 @@
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_writer.h>
@@ -95,6 +97,7 @@ extern const struct as_row_type as_row_i64;        /* int64_t; unset: 0 */
 extern const struct as_row_type as_row_u64;        /* uint64_t, as an integer up to `max` */
 extern const struct as_row_type as_row_flag;       /* bool; unset: false */
 extern const struct as_row_type as_row_hex;        /* uint64_t: "00000000000000ff"; unset: 0 */
+extern const struct as_row_type as_row_digest;     /* struct as_digest: 64 hex digits */
 extern const struct as_row_type as_row_number;     /* double; unset: not finite */
 extern const struct as_row_type as_row_positive;   /* double, at least 0; unset: not finite */
 extern const struct as_row_type as_row_word;       /* an enum, by get_word; unset: no word */
@@ -117,6 +120,7 @@ extern const struct as_row_type as_row_part;       /* struct, or at 0 the struct
 #define AS_ROW_TYPE_u64        uint64_t
 #define AS_ROW_TYPE_flag       bool
 #define AS_ROW_TYPE_hex        uint64_t
+#define AS_ROW_TYPE_digest     struct as_digest
 #define AS_ROW_TYPE_number     double
 #define AS_ROW_TYPE_positive   double
 #define AS_ROW_TYPE_word       unsigned

@@ -29,7 +29,7 @@ struct as_record_places {
 
 struct as_start_record { /* for stop too */
     const char *version, *config_digest, *rules_digest;
-    size_t targets, rules, incidents, intents;
+    uint64_t targets, rules, incidents, intents;
 };
 
 struct as_reload_record {
@@ -44,53 +44,11 @@ struct as_denied_record {
     uint64_t count; /* refusals since the previous record, including this one */
 };
 
-/* Each appends one object to the (empty) buffer; check with as_buf_check that it fitted. */
-void as_record_encode_start(const struct as_record_header *header,
-                            enum as_record_kind start_or_stop, const struct as_start_record *record,
-                            struct as_buf *out, struct as_record_places *places_out);
-void as_record_encode_reload(const struct as_record_header *header,
-                             const struct as_reload_record *record, struct as_buf *out,
-                             struct as_record_places *places_out);
-void as_record_encode_denied(const struct as_record_header *header,
-                             const struct as_denied_record *record, struct as_buf *out,
-                             struct as_record_places *places_out);
-void as_record_encode_notification(const struct as_record_header *header,
-                                   const struct as_notification_record *record, struct as_buf *out,
-                                   struct as_record_places *places_out);
-void as_record_encode_repeat(const struct as_record_header *header,
-                             const struct as_repeat_record *record, struct as_buf *out,
-                             struct as_record_places *places_out);
-void as_record_encode_decision(const struct as_record_header *header,
-                               const struct as_decision_record *record, struct as_buf *out,
-                               struct as_record_places *places_out);
-void as_record_encode_action(const struct as_record_header *header,
-                             const struct as_action_record *record, struct as_buf *out,
-                             struct as_record_places *places_out);
-void as_record_encode_incident(const struct as_record_header *header,
-                               const struct as_incident_record *record, struct as_buf *out,
-                               struct as_record_places *places_out);
-void as_record_encode_follow(const struct as_record_header *header,
-                             const struct as_effect_record *record, struct as_buf *out,
-                             struct as_record_places *places_out);
-void as_record_encode_command(const struct as_record_header *header,
-                              const struct as_operator_command_record *record, struct as_buf *out,
-                              struct as_record_places *places_out);
-
-void as_record_encode_nodes(const struct as_record_header *header,
-                            const struct as_nodes_record *record, struct as_buf *out,
-                            struct as_record_places *places_out);
-
-void as_record_encode_others(const struct as_record_header *header,
-                             const struct as_others_record *record, struct as_buf *out,
-                             struct as_record_places *places_out);
-
-void as_record_encode_notify(const struct as_record_header *header,
-                             const struct as_notify_record *record, struct as_buf *out,
-                             struct as_record_places *places_out);
-
-void as_record_encode_approval(const struct as_record_header *header,
-                               const struct as_approval_record *record, struct as_buf *out,
-                               struct as_record_places *places_out);
+/* Appends one object to the (empty) buffer; check with as_buf_check that it fits. `record` is the
+ * struct of the kind, struct as_<kind>_record; start and stop have as_start_record. `places_out`
+ * may be NULL. */
+void as_record_encode(const struct as_record_header *header, enum as_record_kind kind,
+                      const void *record, struct as_buf *out, struct as_record_places *places_out);
 
 /* The body of the answer to a notification (docs/receiver.md). */
 void as_record_encode_answer(const struct as_notification_record *record, struct as_buf *out);

@@ -188,8 +188,8 @@ static void say_follow(struct harness *harness, const struct as_effect_record *r
 static void say_others(struct harness *harness, const struct as_others_record *record)
 {
     struct as_buf words = AS_BUF_INIT(TRANSCRIPT_MAX);
-    for (size_t i = 0; i < record->reverted_change_count; i++) {
-        const struct as_reverted_change *each = &record->reverted_changes[i];
+    for (size_t i = 0; record->contended && i < record->contended->reverted_change_count; i++) {
+        const struct as_reverted_change *each = &record->contended->reverted_changes[i];
         as_buf_printf(&words, " %d>%d>%d by %s", each->from, each->to, each->found,
                       *each->by ? each->by : "?");
     }

@@ -102,11 +102,11 @@ Test(record, command)
                                                 .message = "",
                                                 .target = "kubernetes/a",
                                                 .target_name = "web",
-                                                .has_bounds = true,
                                                 .min = 1,
-                                                .max = 9};
+                                                .max = 9,
+                                                .replicas = 12};
     SEALED(scale);
-    as_record_encode_command(&header, &record, &scale.text, &scale.places);
+    as_record_encode(&header, AS_RECORD_COMMAND, &record, &scale.text, &scale.places);
     cr_assert_str_eq(text_of(seal(&scale), "kind"), "command");
     cr_assert_str_eq(text_of(&scale, "command"), "scale");
     cr_assert_str_eq(text_of(&scale, "who"), "ada");
@@ -127,10 +127,12 @@ Test(record, command)
                                                  .order = &pause,
                                                  .outcome = AS_OPERATOR_COMMAND_UNKNOWN_TARGET,
                                                  .message = "no such target",
-                                                 .has_until = true,
-                                                 .until = {0}};
+                                                 .min = -1,
+                                                 .max = -1,
+                                                 .replicas = -1,
+                                                 .until = {.set = true}};
     SEALED(unknown);
-    as_record_encode_command(&header, &record, &unknown.text, &unknown.places);
+    as_record_encode(&header, AS_RECORD_COMMAND, &record, &unknown.text, &unknown.places);
     cr_assert_str_eq(text_of(seal(&unknown), "target"), "nobody");
     cr_assert_str_eq(text_of(&unknown, "outcome"), "unknown_target");
     cr_assert_str_eq(text_of(&unknown, "until"), "1970-01-01T00:00:00.000000Z");
@@ -147,7 +149,7 @@ Test(record, command)
                                                 .reason = "r"};
     record.order = &approve;
     SEALED(answer);
-    as_record_encode_command(&header, &record, &answer.text, &answer.places);
+    as_record_encode(&header, AS_RECORD_COMMAND, &record, &answer.text, &answer.places);
     cr_assert_str_eq(text_of(seal(&answer), "request"), approve.request);
     sealed_deinit(&answer);
 }
@@ -162,12 +164,12 @@ Test(record, start_and_stop)
                                                   .incidents = 3,
                                                   .intents = 4};
     SEALED(start);
-    as_record_encode_start(&header, AS_RECORD_START, &record, &start.text, &start.places);
+    as_record_encode(&header, AS_RECORD_START, &record, &start.text, &start.places);
     cr_assert_str_eq(text_of(seal(&start), "kind"), "start");
     cr_assert_eq(json_integer_value(json_object_get(start.json, "intents")), 4);
     sealed_deinit(&start);
     SEALED(stop);
-    as_record_encode_start(&header, AS_RECORD_STOP, &record, &stop.text, &stop.places);
+    as_record_encode(&header, AS_RECORD_STOP, &record, &stop.text, &stop.places);
     cr_assert_str_eq(text_of(seal(&stop), "kind"), "stop");
     sealed_deinit(&stop);
 }
@@ -180,12 +182,12 @@ Test(record, reload_says_what_changed_or_what_was_wrong)
                                       .config_digest = "c",
                                       .rules_digest = "d"};
     SEALED(good);
-    as_record_encode_reload(&header, &record, &good.text, &good.places);
+    as_record_encode(&header, AS_RECORD_RELOAD, &record, &good.text, &good.places);
     cr_assert(is_null(seal(&good), "error"));
     sealed_deinit(&good);
     record.error = "rules/a.yaml:3:1: \"quoted\"\n  ^";
     SEALED(bad);
-    as_record_encode_reload(&header, &record, &bad.text, &bad.places);
+    as_record_encode(&header, AS_RECORD_RELOAD, &record, &bad.text, &bad.places);
     cr_assert_str_eq(text_of(seal(&bad), "error"), record.error);
     sealed_deinit(&bad);
 }
@@ -195,7 +197,7 @@ Test(record, denied)
     static const struct as_denied_record record = {
         .remote = "192.0.2.1", .handler = "webhook", .error = "no", .status = 401, .count = 7};
     SEALED(denied);
-    as_record_encode_denied(&header, &record, &denied.text, &denied.places);
+    as_record_encode(&header, AS_RECORD_DENIED, &record, &denied.text, &denied.places);
     cr_assert_eq(json_integer_value(json_object_get(seal(&denied)->json, "count")), 7);
     sealed_deinit(&denied);
 }
@@ -214,7 +216,7 @@ Test(record, follow)
                                       .end = AS_FOLLOW_NOT_RESOLVED,
                                       .in_vain = 3};
     SEALED(plain);
-    as_record_encode_follow(&header, &record, &plain.text, &plain.places);
+    as_record_encode(&header, AS_RECORD_EFFECT, &record, &plain.text, &plain.places);
     json_t *json = seal(&plain)->json;
     cr_assert_str_eq(text_of(&plain, "kind"), "effect");
     cr_assert_str_eq(text_of(&plain, "action"), "01HACTION");
@@ -228,7 +230,7 @@ Test(record, follow)
     record.is_held = true;
     record.until = header.time;
     SEALED(held);
-    as_record_encode_follow(&header, &record, &held.text, &held.places);
+    as_record_encode(&header, AS_RECORD_EFFECT, &record, &held.text, &held.places);
     (void)seal(&held);
     cr_assert_str_eq(text_of(&held, "held_until"), text_of(&held, "time"));
     sealed_deinit(&held);
@@ -245,7 +247,7 @@ Test(record, nodes)
                                                   .node_count = 2,
                                                   .message = "taken back: more are needed"};
     SEALED(nodes);
-    as_record_encode_nodes(&header, &record, &nodes.text, &nodes.places);
+    as_record_encode(&header, AS_RECORD_NODES, &record, &nodes.text, &nodes.places);
     json_t *json = seal(&nodes)->json;
     cr_assert_str_eq(text_of(&nodes, "event"), "kept");
     cr_assert_str_eq(text_of(&nodes, "decision"), record.decision);
@@ -259,16 +261,15 @@ Test(record, others)
     static const struct as_other found[] = {{"HorizontalPodAutoscaler", "web", 2, -1, true}};
     const struct as_reverted_change reverted_changes[] = {
         {.from = 4, .to = 6, .found = 4, .by = "hpa"}, {.from = 4, .to = 6, .found = 5, .by = ""}};
+    const struct as_others_found others = {found, AS_ARRAY_SIZE(found)}, nothing = {found, 0};
+    const struct as_contended_note note = {reverted_changes, AS_ARRAY_SIZE(reverted_changes),
+                                           header.time};
     struct as_others_record record = {.event = AS_OTHERS_FOUND,
                                       .target = "kubernetes/default/apps/v1/Deployment/shop/web",
                                       .target_name = "web",
-                                      .others = found,
-                                      .other_count = 1,
-                                      .reverted_changes = reverted_changes,
-                                      .reverted_change_count = 2,
-                                      .message = "the hour is over"};
+                                      .found = &others};
     SEALED(first);
-    as_record_encode_others(&header, &record, &first.text, &first.places);
+    as_record_encode(&header, AS_RECORD_OTHERS, &record, &first.text, &first.places);
     json_t *item = json_array_get(json_object_get(seal(&first)->json, "found"), 0);
     cr_assert_str_eq(json_string_value(json_object_get(item, "name")), "web");
     cr_assert(json_is_null(json_object_get(item, "max")));
@@ -276,41 +277,56 @@ Test(record, others)
     cr_assert_null(json_object_get(first.json, "set_backs"));
     sealed_deinit(&first);
 
+    record.found = &nothing;
+    SEALED(gone);
+    as_record_encode(&header, AS_RECORD_OTHERS, &record, &gone.text, &gone.places);
+    cr_assert_eq(json_array_size(json_object_get(seal(&gone)->json, "found")), 0);
+    cr_assert(json_is_array(json_object_get(gone.json, "found")));
+    sealed_deinit(&gone);
+
     record.event = AS_OTHERS_CONTENDED;
+    record.found = NULL;
+    record.contended = &note;
     SEALED(contended);
-    as_record_encode_others(&header, &record, &contended.text, &contended.places);
+    as_record_encode(&header, AS_RECORD_OTHERS, &record, &contended.text, &contended.places);
     const json_t *list = json_object_get(seal(&contended)->json, "set_backs");
     cr_assert_eq(json_array_size(list), 2);
     cr_assert_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "by")), "hpa");
     cr_assert(json_is_null(json_object_get(json_array_get(list, 1), "by")), "not known");
     cr_assert_str_eq(text_of(&contended, "event"), "contended");
+    cr_assert_str_eq(text_of(&contended, "until"), text_of(&contended, "time"));
+    cr_assert_null(json_object_get(contended.json, "found"));
     sealed_deinit(&contended);
 
     record.event = AS_OTHERS_OVER;
+    record.contended = NULL;
+    record.message = "the hour is over";
     SEALED(over);
-    as_record_encode_others(&header, &record, &over.text, &over.places);
+    as_record_encode(&header, AS_RECORD_OTHERS, &record, &over.text, &over.places);
     cr_assert_str_eq(text_of(seal(&over), "message"), "the hour is over");
+    cr_assert_null(json_object_get(over.json, "until"));
     sealed_deinit(&over);
 }
 
 Test(record, notices_that_were_dropped_and_states_that_ended)
 {
-    struct as_notify_record record = {
-        .receiver = "events", .cause = AS_NOTICE_OVERFLOW, .count = 3};
+    const struct as_notices_dropped notices = {"events", AS_NOTICE_OVERFLOW, 3};
+    struct as_notify_record record = {.dropped = &notices};
     SEALED(dropped);
-    as_record_encode_notify(&header, &record, &dropped.text, &dropped.places);
+    as_record_encode(&header, AS_RECORD_NOTIFY, &record, &dropped.text, &dropped.places);
     cr_assert_eq(json_integer_value(json_object_get(seal(&dropped)->json, "count")), 3);
     cr_assert_str_eq(text_of(&dropped, "event"), "dropped");
     cr_assert_str_eq(text_of(&dropped, "receiver"), "events");
     cr_assert_null(json_object_get(dropped.json, "state"));
     sealed_deinit(&dropped);
 
-    record = (struct as_notify_record){.state = AS_NOTICE_INEFFECTIVE,
-                                       .target = "kubernetes/a",
-                                       .target_name = "a",
-                                       .rule = "slow"};
+    struct as_notice_ended state = {.state = AS_NOTICE_INEFFECTIVE,
+                                    .target = "kubernetes/a",
+                                    .target_name = "a",
+                                    .rule = "slow"};
+    record = (struct as_notify_record){.ended = &state};
     SEALED(ended);
-    as_record_encode_notify(&header, &record, &ended.text, &ended.places);
+    as_record_encode(&header, AS_RECORD_NOTIFY, &record, &ended.text, &ended.places);
     cr_assert_str_eq(text_of(seal(&ended), "event"), "ended");
     cr_assert_str_eq(text_of(&ended, "state"), "ineffective");
     cr_assert_str_eq(text_of(&ended, "rule"), "slow");
@@ -340,7 +356,7 @@ Test(record, approval)
                                         .action = "01J0000000000000000000000A",
                                         .message = "fine"};
     SEALED(approved);
-    as_record_encode_approval(&header, &record, &approved.text, &approved.places);
+    as_record_encode(&header, AS_RECORD_APPROVAL, &record, &approved.text, &approved.places);
     cr_assert_str_eq(text_of(seal(&approved), "event"), "approved");
     cr_assert_str_eq(text_of(&approved, "command"), record.command);
     cr_assert_str_eq(text_of(&approved, "unit"), "Mi");
@@ -400,7 +416,8 @@ Test(record, notification_with_an_outcome_for_each_alert)
     struct notified notified;
     SEALED(sealed);
     make_notified(&notified, "a");
-    as_record_encode_notification(&header, &notified.record, &sealed.text, &sealed.places);
+    as_record_encode(&header, AS_RECORD_NOTIFICATION, &notified.record, &sealed.text,
+                     &sealed.places);
     const json_t *alerts = json_object_get(seal(&sealed)->json, "alerts");
     char *text = json_dumps(alerts, JSON_COMPACT | JSON_SORT_KEYS);
     cr_assert_str_eq(
@@ -426,7 +443,7 @@ Test(record, repeat_names_the_record_with_the_details_and_counts_outcomes)
                                             .same_as = "01J0000000000000000000000B",
                                             .duplicate = 98,
                                             .max_steps = 2};
-    as_record_encode_repeat(&header, &record, &sealed.text, &sealed.places);
+    as_record_encode(&header, AS_RECORD_REPEAT, &record, &sealed.text, &sealed.places);
     cr_assert_str_eq(sealed.text.data,
                      "{\"credential\":\"am\",\"id\":\"01J00000000000000000000000\","
                      "\"instance\":\"host/1\",\"kind\":\"repeat\","
@@ -449,7 +466,8 @@ Test(record, texts_from_outside_are_cut_between_characters_and_say_so)
     SEALED(sealed);
     make_notified(&notified, value);
     notified.notification.reason = value;
-    as_record_encode_notification(&header, &notified.record, &sealed.text, &sealed.places);
+    as_record_encode(&header, AS_RECORD_NOTIFICATION, &notified.record, &sealed.text,
+                     &sealed.places);
     const json_t *alert = json_array_get(json_object_get(seal(&sealed)->json, "alerts"), 0);
     const char *cut = json_string_value(json_object_get(json_object_get(alert, "labels"), "zone"));
     const size_t kept = strlen(cut) - strlen(AS_RECORD_CUT);
@@ -520,7 +538,7 @@ Test(record, decision_holds_its_whole_input_and_output)
                                         .since_notification_us = 1500,
                                         .since_alert_us = -1};
     SEALED(sealed);
-    as_record_encode_decision(&header, &record, &sealed.text, &sealed.places);
+    as_record_encode(&header, AS_RECORD_DECISION, &record, &sealed.text, &sealed.places);
     const json_t *json = seal(&sealed)->json;
     cr_assert_eq(json_integer_value(json_object_get(json, "notification_count")), 40);
     cr_assert_float_eq(json_real_value(json_object_get(json, "since_notification_seconds")), 0.0015,
@@ -541,7 +559,7 @@ Test(record, decision_holds_its_whole_input_and_output)
     record.pool_decision = "01J0000000000000000000000E";
     record.unit = "Mi";
     SEALED(whole);
-    as_record_encode_decision(&header, &record, &whole.text, &whole.places);
+    as_record_encode(&header, AS_RECORD_DECISION, &record, &whole.text, &whole.places);
     cr_assert_str_eq(text_of(seal(&whole), "former_uid"), "3f0c");
     cr_assert_str_eq(text_of(&whole, "pool_decision"), record.pool_decision);
     cr_assert_str_eq(text_of(&whole, "unit"), "Mi");
@@ -555,7 +573,6 @@ Test(record, action_and_failed_observation)
                                       .target = "kubernetes/a",
                                       .target_name = "a",
                                       .rule = "slow",
-                                      .has_sizes = true,
                                       .from = 4,
                                       .to = 6,
                                       .is_late = true,
@@ -570,7 +587,7 @@ Test(record, action_and_failed_observation)
                                       .since_notification_us = -1,
                                       .since_alert_us = 0};
     SEALED(action);
-    as_record_encode_action(&header, &record, &action.text, &action.places);
+    as_record_encode(&header, AS_RECORD_ACTION, &record, &action.text, &action.places);
     cr_assert_str_eq(text_of(seal(&action), "outcome"), "applied");
     cr_assert(json_is_true(json_object_get(action.json, "late")));
     cr_assert_eq(json_integer_value(json_object_get(action.json, "to")), 6);
@@ -585,7 +602,7 @@ Test(record, action_and_failed_observation)
     record.request_id = "4711";
     record.unit = "Mi";
     SEALED(approved);
-    as_record_encode_action(&header, &record, &approved.text, &approved.places);
+    as_record_encode(&header, AS_RECORD_ACTION, &record, &approved.text, &approved.places);
     cr_assert_str_eq(text_of(seal(&approved), "approval"), record.approval);
     cr_assert_str_eq(text_of(&approved, "request_id"), "4711");
     cr_assert_str_eq(text_of(&approved, "unit"), "Mi");
@@ -594,17 +611,17 @@ Test(record, action_and_failed_observation)
     record.decision = record.rule = NULL;
     record.command = "01J0000000000000000000000C";
     SEALED(ordered);
-    as_record_encode_action(&header, &record, &ordered.text, &ordered.places);
+    as_record_encode(&header, AS_RECORD_ACTION, &record, &ordered.text, &ordered.places);
     cr_assert_str_eq(text_of(seal(&ordered), "command"), record.command);
     cr_assert(is_null(&ordered, "decision"));
     cr_assert_eq(json_integer_value(json_object_get(ordered.json, "from")), 4);
     sealed_deinit(&ordered);
 
     record.command = NULL;
-    record.has_sizes = false;
+    record.from = record.to = -1;
     record.outcome = AS_REASON_UNREACHABLE;
     SEALED(failure);
-    as_record_encode_action(&header, &record, &failure.text, &failure.places);
+    as_record_encode(&header, AS_RECORD_ACTION, &record, &failure.text, &failure.places);
     cr_assert(is_null(seal(&failure), "from"));
     cr_assert(is_null(&failure, "to"));
     cr_assert(is_null(&failure, "decision"));
@@ -620,7 +637,8 @@ Test(record, an_alert_that_could_not_be_read_says_where)
     make_notified(&notified, "a");
     notified.alerts[1].problem = (char *)(uintptr_t) "alerts[1].labels.x: a NUL in it";
     notified.outcomes[1].reason = AS_REASON_INVALID;
-    as_record_encode_notification(&header, &notified.record, &sealed.text, &sealed.places);
+    as_record_encode(&header, AS_RECORD_NOTIFICATION, &notified.record, &sealed.text,
+                     &sealed.places);
     const json_t *alerts = json_object_get(seal(&sealed)->json, "alerts");
     char *second = json_dumps(json_array_get(alerts, 1), JSON_COMPACT | JSON_SORT_KEYS);
     cr_assert_str_eq(second,
@@ -636,8 +654,8 @@ Test(record, an_alert_that_could_not_be_read_says_where)
 Test(record, incident_with_the_sizes_of_its_targets)
 {
     static const struct as_incident_target targets[] = {
-        {.target = "kubernetes/a", .rule = "slow", .has_replicas = true, .replicas = 4},
-        {.target = "kubernetes/b", .rule = "slow"}};
+        {.target = "kubernetes/a", .rule = "slow", .replicas = 4},
+        {.target = "kubernetes/b", .rule = "slow", .replicas = -1}};
     struct as_labels *labels = make_labels("a");
     const struct as_incident_record record = {.event = AS_INCIDENT_EXPIRED,
                                               .digest = {{0x01, 0x23}},
@@ -648,7 +666,7 @@ Test(record, incident_with_the_sizes_of_its_targets)
                                               .targets = targets,
                                               .target_count = 2};
     SEALED(sealed);
-    as_record_encode_incident(&header, &record, &sealed.text, &sealed.places);
+    as_record_encode(&header, AS_RECORD_INCIDENT, &record, &sealed.text, &sealed.places);
     cr_assert_str_eq(text_of(seal(&sealed), "event"), "expired");
     cr_assert_str_eq(text_of(&sealed, "digest"),
                      "0123000000000000000000000000000000000000000000000000000000000000");
@@ -669,7 +687,7 @@ Test(record, what_does_not_fit_says_so)
     make_notified(&notified, "a");
     for (size_t room = 0; room < 600; room += 7) {
         struct as_buf small = AS_BUF_INIT(room);
-        as_record_encode_notification(&header, &notified.record, &small, &places);
+        as_record_encode(&header, AS_RECORD_NOTIFICATION, &notified.record, &small, &places);
         cr_assert_neq(as_buf_check(&small), 0);
         as_buf_deinit(&small);
     }

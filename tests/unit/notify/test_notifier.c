@@ -109,8 +109,8 @@ static void record(void *context, struct as_storage_batch *batch,
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(4096);
     struct as_record_places places;
-    as_record_encode_notify(&(struct as_record_header){get_wall(&clock_), "one"}, what, &text,
-                            &places);
+    as_record_encode(&(struct as_record_header){get_wall(&clock_), "one"}, AS_RECORD_NOTIFY, what,
+                     &text, &places);
     as_storage_batch_append(batch, &(struct as_audit_record){text.data, text.size, places.at_hash,
                                                              places.at_prev, places.at_seq});
 }
@@ -220,7 +220,6 @@ static void act_with(const char *target, int32_t to, enum as_reason outcome)
                                             .target_name = target,
                                             .target_kind = &kind,
                                             .rule = "r",
-                                            .has_sizes = true,
                                             .from = to - 1,
                                             .to = to,
                                             .outcome = outcome,
@@ -232,8 +231,8 @@ static void act_with(const char *target, int32_t to, enum as_reason outcome)
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(4096);
     struct as_record_places places = none;
     struct as_storage_batch *batch = as_storage_batch_new(0);
-    as_record_encode_action(&(struct as_record_header){get_wall(&clock_), "one"}, &action, &text,
-                            &places);
+    as_record_encode(&(struct as_record_header){get_wall(&clock_), "one"}, AS_RECORD_ACTION,
+                     &action, &text, &places);
     as_storage_batch_append(batch, &(struct as_audit_record){text.data, text.size, places.at_hash,
                                                              places.at_prev, places.at_seq});
     notifier_on_effect(notifier, NULL, &effect, batch);
