@@ -1,5 +1,6 @@
 /*
- * The body of an operator's order, read strictly: a mistyped member must not be ignored.
+ * The body of an operator command: a table of rows for each kind. Bodies are read strictly: a
+ * mistyped member must not be ignored.
  */
 #include <alertscaler/decide/operator_command.h>
 
@@ -7,98 +8,116 @@
 #include <string.h>
 
 #include <alertscaler/base/time.h>
-
 #include <alertscaler/doc/json_reader.h>
+#include <alertscaler/doc/rows.h>
 
-static bool is_blank(const char *text)
-{
-    return text[strspn(text, " \t\r\n")] == '\0';
-}
+#define AS_ROW_TYPE_duration int64_t
 
-static void take_reason(struct as_reader *reader, bool is_optional,
-                        struct as_operator_command_document *document)
+static void duration_read(struct as_rows_input *input, struct as_reader *object,
+                          const struct as_row *row, void *base)
 {
-    const char *text = is_optional ? "no reason was given" : "";
-    as_read_text(reader, "reason", &text);
-    const size_t size = strlen(text) + 1;
-    if (is_blank(text))
-        as_read_fail(reader, "reason", "expected why, in a few words");
-    if (size > sizeof(document->reason)) {
-        as_read_fail(reader, "reason", "expected at most %d bytes",
-                     AS_OPERATOR_COMMAND_REASON_MAX - 1);
-        return;
-    }
-    for (size_t i = 0; i < size; i++) /* it must fit one line of logs and tables */
-        document->reason[i] = text[i] != '\0' && (unsigned char)text[i] < ' ' ? ' ' : text[i];
-}
-
-static void take_for(struct as_reader *reader, struct as_operator_command *order)
-{
+    (void)input;
     const char *text = NULL;
+    int64_t *us = (void *)((char *)base + row->at);
     struct as_error error = AS_ERROR_INIT;
-    as_read_text(reader, "for", &text);
+    as_read_text(object, row->name, &text);
     if (!text)
         return;
-    if (as_duration_parse(text, &order->for_us, &error) != 0)
-        as_read_fail(reader, "for", "%s", error.text);
-    else if (order->for_us <= 0 || order->for_us > AS_OPERATOR_COMMAND_FOR_MAX_US)
-        as_read_fail(reader, "for", "expected more than 0s and at most 366d");
+    if (as_duration_parse(text, us, &error) != 0)
+        as_read_fail(object, row->name, "%s", error.text);
+    else if (*us <= 0 || *us > AS_OPERATOR_COMMAND_FOR_MAX_US)
+        as_read_fail(object, row->name, "expected more than 0s and at most 366d");
 }
 
-static void take_direction(struct as_reader *reader, struct as_operator_command *order)
-{
-#define WAYS_WORD(enumerator, word) {word, enumerator},
-    static const struct as_read_word words[] = {AS_WAYS_WORDS(WAYS_WORD){0}};
+static const struct as_row_type as_row_duration = {.read = duration_read};
 
-    order->ways = (enum as_ways)as_read_enum(reader, "direction", words, AS_WAYS_BOTH);
+static const char *get_ways_word(unsigned ways)
+{
+    return ways <= AS_WAYS_BOTH ? as_ways_get_word((enum as_ways)ways) : NULL;
 }
 
-/* A size with an end, or the end of one. */
-static void take_floor(struct as_reader *reader, struct as_operator_command *order)
+/* A reason is one line of logs and tables, and not blank. */
+static void order_check_reason(struct as_rows_input *input, struct as_reader *object, void *to)
 {
-    as_read_bool(reader, "end", &order->is_end);
-    if (order->is_end)
-        return;
-    as_read_require(reader, "replicas");
-    as_read_require(reader, "for");
-    as_read_i32(reader, "replicas", 1, &order->replicas);
-    take_for(reader, order);
+    struct as_operator_command_document *document = to;
+    (void)input;
+    for (char *at = document->reason; *at; at++)
+        *at = (unsigned char)*at < ' ' ? ' ' : *at;
+    if (document->reason[strspn(document->reason, " ")] == '\0')
+        as_read_fail(object, "reason", "expected why, in a few words");
 }
 
-static int order_decode(const struct tree_value *root, enum as_operator_command_kind kind,
-                        struct as_operator_command_document *document, struct as_error *error)
+#define REASON AS_ROW_CHARS("reason", as_operator_command_document, reason, DEFAULT)
+#define END    .name = NULL, .check = order_check_reason
+
+static const struct as_row pause_rows[] = {
+    {AS_ROW("direction", word, as_operator_command_document, order.ways, DEFAULT),
+     .get_word = get_ways_word, .min = AS_WAYS_DOWN},
+    {AS_ROW("for", duration, as_operator_command_document, order.for_us, OPTIONAL)},
+    {REASON},
+    {END},
+};
+
+static const struct as_row scale_rows[] = {
+    {AS_ROW("force", flag, as_operator_command_document, order.force, DEFAULT)},
+    {REASON},
+    {AS_ROW("replicas", i32, as_operator_command_document, order.replicas, REQUIRED)},
+    {END},
+};
+
+static const struct as_row floor_rows[] = {
+    {AS_ROW("end", flag, as_operator_command_document, order.is_end, DEFAULT)},
+    {AS_ROW("for", duration, as_operator_command_document, order.for_us, REQUIRED)},
+    {REASON},
+    {AS_ROW("replicas", i32, as_operator_command_document, order.replicas, REQUIRED), .min = 1},
+    {END},
+};
+
+static const struct as_row floor_end_rows[] = {
+    {AS_ROW("end", flag, as_operator_command_document, order.is_end, REQUIRED)},
+    {REASON},
+    {END},
+};
+
+static const struct as_row other_rows[] = {{REASON}, {END}};
+
+static const struct as_row *order_find_rows(const struct tree_value *root,
+                                            enum as_operator_command_kind kind)
 {
-    struct as_reader reader;
-    as_read_document(&reader, root, error);
-    take_reason(&reader, as_operator_command_kind_is_answer(kind), document);
-    if (kind == AS_OPERATOR_COMMAND_PAUSE) {
-        take_for(&reader, &document->order);
-        take_direction(&reader, &document->order);
+    switch (kind) {
+    case AS_OPERATOR_COMMAND_PAUSE: return pause_rows;
+    case AS_OPERATOR_COMMAND_SCALE: return scale_rows;
+    case AS_OPERATOR_COMMAND_FLOOR:
+        return tree_is_true(tree_find(root, "end")) ? floor_end_rows : floor_rows;
+    case AS_OPERATOR_COMMAND_RESUME:
+    case AS_OPERATOR_COMMAND_UNLOCK:
+    case AS_OPERATOR_COMMAND_APPROVE:
+    case AS_OPERATOR_COMMAND_DENY:
+    case AS_OPERATOR_COMMAND_KIND_COUNT: break;
     }
-    if (kind == AS_OPERATOR_COMMAND_FLOOR)
-        take_floor(&reader, &document->order);
-    if (kind == AS_OPERATOR_COMMAND_SCALE) {
-        as_read_require(&reader, "replicas");
-        as_read_i32(&reader, "replicas", 0, &document->order.replicas);
-        as_read_bool(&reader, "force", &document->order.force);
-    }
-    as_read_end(&reader);
-    return as_read_result(&reader);
+    return other_rows;
 }
 
 int as_operator_command_decode(const char *json, size_t size, enum as_operator_command_kind kind,
                                struct as_operator_command_document *document_out,
                                struct as_error *error)
 {
+    static const char no_reason[] = "no reason was given";
     AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
-
+    struct as_reader reader;
     if (size > AS_OPERATOR_COMMAND_BODY_MAX || tree_load(&tree, json, size, NULL) < 0) {
         as_error_set(error, "expected a JSON object of at most %zu bytes: {\"reason\": \"...\"}",
                      AS_OPERATOR_COMMAND_BODY_MAX);
         return -EBADMSG;
     }
-    *document_out = (struct as_operator_command_document){.order = {.kind = kind}};
-    const int status = order_decode(tree.root, kind, document_out, error);
-    document_out->order.reason = document_out->reason;
-    return status;
+    *document_out = (struct as_operator_command_document){
+        .order = {.kind = kind,
+                  .reason = document_out->reason,
+                  .ways = kind == AS_OPERATOR_COMMAND_PAUSE ? AS_WAYS_BOTH : AS_WAYS_NONE}};
+    if (as_operator_command_kind_is_answer(kind))
+        memcpy(document_out->reason, no_reason, sizeof(no_reason));
+    as_read_document(&reader, tree.root, error);
+    as_rows_read(&(struct as_rows_input){.context = NULL}, &reader,
+                 order_find_rows(tree.root, kind), document_out);
+    return as_read_result(&reader);
 }

@@ -43,6 +43,35 @@ Test(order, a_size_may_be_forced)
     cr_assert_eq(document.order.replicas, INT32_MAX);
 }
 
+Test(order, a_pause_has_a_direction)
+{
+    cr_assert_eq(decode(AS_OPERATOR_COMMAND_PAUSE, "{\"reason\":\"r\"}"), 0);
+    cr_assert_eq(document.order.ways, AS_WAYS_BOTH);
+    cr_assert_eq(decode(AS_OPERATOR_COMMAND_PAUSE, "{\"reason\":\"r\",\"direction\":\"down\"}"), 0);
+    cr_assert_eq(document.order.ways, AS_WAYS_DOWN);
+}
+
+Test(order, a_floor_begins_and_ends)
+{
+    cr_assert_eq(decode(AS_OPERATOR_COMMAND_FLOOR,
+                        "{\"reason\":\"r\",\"replicas\":3,\"for\":\"2d\",\"end\":false}"),
+                 0);
+    cr_assert_eq(document.order.replicas, 3);
+    cr_assert_eq(document.order.for_us, 2 * AS_US_PER_DAY);
+    cr_assert_not(document.order.is_end);
+    cr_assert_eq(decode(AS_OPERATOR_COMMAND_FLOOR, "{\"reason\":\"r\",\"end\":true}"), 0);
+    cr_assert(document.order.is_end);
+}
+
+Test(order, an_answer_needs_no_reason)
+{
+    cr_assert_eq(decode(AS_OPERATOR_COMMAND_APPROVE, "{}"), 0);
+    cr_assert_str_eq(document.order.reason, "no reason was given");
+    cr_assert_eq(decode(AS_OPERATOR_COMMAND_DENY, "{\"reason\":\"too large\"}"), 0);
+    cr_assert_str_eq(document.order.reason, "too large");
+    cr_assert_eq(decode(AS_OPERATOR_COMMAND_DENY, "{\"reason\":\"\"}"), -EBADMSG);
+}
+
 Test(order, a_reason_is_one_line)
 {
     cr_assert_eq(decode(AS_OPERATOR_COMMAND_UNLOCK, "{\"reason\":\"a\\nb\\tc\"}"), 0);
@@ -74,6 +103,14 @@ Test(order, what_is_not_an_order_is_refused)
         {AS_OPERATOR_COMMAND_SCALE, "{\"reason\":\"r\",\"replicas\":2147483648}", "replicas"},
         {AS_OPERATOR_COMMAND_SCALE, "{\"reason\":\"r\",\"replicas\":1.5}", "replicas"},
         {AS_OPERATOR_COMMAND_SCALE, "{\"reason\":\"r\",\"replicas\":1,\"force\":1}", "force"},
+        {AS_OPERATOR_COMMAND_PAUSE, "{}", "reason: expected why, in a few words"},
+        {AS_OPERATOR_COMMAND_PAUSE, "{\"reason\":\"\\u0001\\n\"}", "reason: expected why"},
+        {AS_OPERATOR_COMMAND_PAUSE, "{\"reason\":\"r\",\"direction\":\"left\"}", "direction"},
+        {AS_OPERATOR_COMMAND_FLOOR, "{\"reason\":\"r\",\"for\":\"1h\"}", "replicas: missing"},
+        {AS_OPERATOR_COMMAND_FLOOR, "{\"reason\":\"r\",\"replicas\":1}", "for: missing"},
+        {AS_OPERATOR_COMMAND_FLOOR, "{\"reason\":\"r\",\"replicas\":0,\"for\":\"1h\"}", "replicas"},
+        {AS_OPERATOR_COMMAND_FLOOR, "{\"reason\":\"r\",\"end\":true,\"for\":\"1h\"}", "for"},
+        {AS_OPERATOR_COMMAND_FLOOR, "{\"reason\":\"r\",\"end\":1}", "end"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         cr_expect_eq(decode(rows[i].kind, rows[i].json), -EBADMSG, "%s", rows[i].json);
