@@ -223,6 +223,7 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
 {
     struct as_engine *engine = as_xcalloc(1, sizeof(*engine));
     engine->config = *config;
+    engine->concerns = engine_concerns;
     engine->ruleset = ruleset;
     engine->index = as_rule_index_new(ruleset);
     as_random_init(&engine->random, config->seed);

@@ -1,6 +1,7 @@
 /*
- * The concerns of a target: each has state on a target and a say in its decisions. A section for
- * each says what decisions, actions and phases call of it.
+ * The concerns of a target: each has state on a target and a say in its decisions. Phases and
+ * decisions call the hooks of all concerns, in the order of the table. A section for each concern
+ * says what else decisions, actions and phases call of it.
  *
  * A concern knows no phase: it makes a target due, and answers whether the target may change.
  */
@@ -11,6 +12,42 @@
 
 #include "engine_phases.h"
 #include "engine_state.h"
+
+struct other_object {             /* why the sizes of a target mean nothing any more */
+    const char *cause, *given_up; /* for what ends; for an action that is given up */
+};
+
+/* A row: what a concern says and does at one place of a target's way. NULL: nothing. */
+struct concern {
+    const char *name; /* NULL: the end of the table */
+    /* Something wants the target to be observed and decided. */
+    bool (*is_using)(const struct as_engine *engine, const struct target *target);
+    /* Until when a target that nothing uses must be remembered; INT64_MIN: not at all. */
+    as_mono_time (*get_forget_time)(const struct target *target);
+    /* Another object has the name, or sizes are counted in another unit. To be stored. */
+    void (*forget_sizes)(struct as_engine *engine, struct target *target,
+                         const struct other_object *why);
+    /* The target could not be observed. True: it is to be stored. */
+    bool (*on_unseen)(struct as_engine *engine, struct target *target, enum as_reason outcome);
+    /* May ask for a size without a decision: the first that begins a change (true) is the last that
+     * is asked. */
+    bool (*claim)(struct as_engine *engine, struct target *target,
+                  const struct as_observation *observation);
+    /* Before a decision: ends what is over. True: the target is to be stored. */
+    bool (*review)(struct as_engine *engine, struct target *target, int32_t replicas);
+    void (*fill_input)(struct as_engine *engine, const struct target *target,
+                       const struct as_observation *observation, struct as_decide_input *input);
+    /* The target is idle: ends what is over. True: the target is to be stored. */
+    bool (*on_idle)(struct as_engine *engine, struct target *target);
+    /* The target stays idle: others may go on. */
+    void (*release)(struct as_engine *engine, struct target *target);
+    /* How soon an idle target must be observed; INT64_MAX: the concern does not say. */
+    int64_t (*get_observe_us)(const struct as_engine *engine, const struct target *target);
+    /* The target goes out of memory. */
+    void (*forget)(struct as_engine *engine, struct target *target);
+};
+
+extern const struct concern engine_concerns[];
 
 /*
  * Increases of node groups, and of workloads with ready_timeout, that have not arrived yet.

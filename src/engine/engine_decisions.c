@@ -481,13 +481,9 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         .proposal_count = proposals->count,
     };
     input->config.cooldown = locks.cooldown;
-    schedules_fill(engine, target, observation, input);
-    if (target->pool.is_short) { /* an increase has failed: the rest is not another one */
-        input->last_up = (as_maybe_time){0};
-        input->config.cooldown.up_after_down_us = 0;
-    }
-    forbidden_fill(engine, target, input);
-    history_fill(engine, target, input);
+    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+        if (concern->fill_input)
+            concern->fill_input(engine, target, observation, input);
     input->nodes = observation->nodes;
     input->snapshot = observation->snapshot;
     input->plan = observation->plan;
@@ -759,15 +755,10 @@ as_mono_time decisions_get_next_due(const struct as_engine *engine, struct targe
 void decisions_make(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation, struct outcome *outcome_out)
 {
-    bool is_reviewed = endings_review(engine, target, observation->replicas);
-    if (metric_gaps_review(target))
-        is_reviewed = true;
-    if (commands_end_floor(engine, target))
-        is_reviewed = true;
-    if (approvals_review(engine, target))
-        is_reviewed = true;
-    if (approvals_see_size(engine, target, observation->replicas))
-        is_reviewed = true;
+    bool is_reviewed = false;
+    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+        if (concern->review && concern->review(engine, target, observation->replicas))
+            is_reviewed = true;
     if (is_reviewed)
         effect_put_target(engine, target);
     assignment_review(engine, target);

@@ -163,24 +163,21 @@ static void templates_take(struct as_engine *engine, struct target *target,
 
 #define GIVEN_UP "given up: "
 
-static const char is_other_object[] = GIVEN_UP "another object has the name now";
-static const char is_other_unit[] = GIVEN_UP "sizes are counted in another unit now";
+#define OTHER_OBJECT "another object has the name now"
+#define OTHER_UNIT   "sizes are counted in another unit now"
 
-/* To be committed. `why` begins with GIVEN_UP. */
-static void phase_forget_sizes(struct as_engine *engine, struct target *target, const char *why)
+static const struct other_object is_other_object = {OTHER_OBJECT, GIVEN_UP OTHER_OBJECT};
+static const struct other_object is_other_unit = {OTHER_UNIT, GIVEN_UP OTHER_UNIT};
+
+/* To be committed. */
+static void phase_forget_sizes(struct as_engine *engine, struct target *target,
+                               const struct other_object *why)
 {
-    const char *cause = why + strlen(GIVEN_UP);
     target->recommendation_count = 0;
     target->born = moment_now(engine);
-    contention_end(engine, target, cause);
-    endings_forget_sizes(target);
-    bindings_forget_sizes(engine, target);
-    scaleup_forget_pods(target);
-    resize_forget(target);
-    evaluation_forget_pods(engine, target);
-    actions_supersede_in_doubt(engine, target, why);
-    commands_supersede(engine, target, why);
-    approvals_forget(engine, target, cause);
+    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+        if (concern->forget_sizes)
+            concern->forget_sizes(engine, target, why);
 }
 
 static void forget_former(struct as_engine *engine, struct target *target)
@@ -188,7 +185,7 @@ static void forget_former(struct as_engine *engine, struct target *target)
     target->locks.last_up = target->locks.last_down = target->locks.last_return = AS_MOMENT_NEVER;
     target->locks.dry_last_up = target->locks.dry_last_down = AS_MOMENT_NEVER;
     target->is_unreported = true;
-    phase_forget_sizes(engine, target, is_other_object);
+    phase_forget_sizes(engine, target, &is_other_object);
 }
 
 /* The UID without the unit behind it. */
@@ -206,7 +203,7 @@ static bool is_same_object(const char *uid, const char *other)
 static void see_unit(struct as_engine *engine, struct target *target, const char *uid)
 {
     memcpy(target->uid, uid, strlen(uid) + 1);
-    phase_forget_sizes(engine, target, is_other_unit);
+    phase_forget_sizes(engine, target, &is_other_unit);
     effect_put_target(engine, target);
     effect_commit(engine);
 }
@@ -247,36 +244,16 @@ static bool is_named(const struct target *target)
     return target->config && !target->config->is_templated && !target->config->pool;
 }
 
-static as_mono_time get_later(as_mono_time a, as_mono_time b)
+/* When what is remembered of a target that nothing uses can be forgotten. */
+static as_mono_time get_forget_time(const struct as_engine *engine, const struct target *target)
 {
-    return a.us > b.us ? a : b;
-}
-
-/* When the locks of a target that nothing uses can be forgotten. */
-static as_mono_time get_forget_time(const struct target *target)
-{
-    const struct as_moment moments[] = {target->locks.last_up,     target->locks.last_down,
-                                        target->locks.dry_last_up, target->locks.dry_last_down,
-                                        target->scaleup.failed,    target->locks.last_step_down,
-                                        target->locks.last_return};
-    as_mono_time forget = contention_get_forget_time(target);
-    if (target->event_count > 0) /* also if the locks were ended by hand */
-        forget = get_later(
-            forget, (as_mono_time){as_time_add(target->events[target->event_count - 1].at.mono.us,
-                                               target->keep_us)});
-    if (target->floor.size > 0) /* it holds again if a rule leads here again */
-        forget = get_later(forget, floor_get_end(target));
-    if (target->free_step_count > 0)
-        forget = get_later(forget, (as_mono_time){as_time_add(
-                                       target->free_steps[target->free_step_count - 1].at.mono.us,
-                                       AS_APPROVAL_SPAN_US)});
-    for (size_t i = 0; i < AS_ARRAY_SIZE(moments); i++) {
-        if (!as_moment_is_set(moments[i]))
-            continue;
-        forget =
-            get_later(forget, (as_mono_time){as_time_add(moments[i].mono.us, target->keep_us)});
+    as_mono_time last = {INT64_MIN};
+    for (const struct concern *concern = engine->concerns; concern->name; concern++) {
+        const as_mono_time forget =
+            concern->get_forget_time ? concern->get_forget_time(target) : last;
+        last = forget.us > last.us ? forget : last;
     }
-    return forget;
+    return last;
 }
 
 /* It has schedules while it is known; one with a plain address always is. */
@@ -284,15 +261,16 @@ static bool is_scheduled(const struct as_engine *engine, const struct target *ta
 {
     return target->config && (target->config->schedule_count > 0 || target->floor.size > 0) &&
            (!target->config->is_templated || target->floor.size > 0 ||
-            get_forget_time(target).us > engine->mono.us);
+            get_forget_time(engine, target).us > engine->mono.us);
 }
 
 /* Something wants it now. */
 static bool is_used(const struct as_engine *engine, const struct target *target)
 {
-    return target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
-           target->scaleup.is_open || target->resize.is_open || target->resize.is_above ||
-           target->assignment.pool || target->overdue.count > 0 || is_scheduled(engine, target);
+    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+        if (concern->is_using && concern->is_using(engine, target))
+            return true;
+    return is_scheduled(engine, target);
 }
 
 static bool is_needed(const struct as_engine *engine, const struct target *target)
@@ -395,7 +373,7 @@ static int64_t get_refresh_us(const struct as_engine *engine)
 static void forget_or_wait(struct as_engine *engine, struct target *target)
 {
     contention_review(engine, target);
-    const as_mono_time forget = get_forget_time(target);
+    const as_mono_time forget = get_forget_time(engine, target);
     if (forget.us > engine->mono.us) {
         const as_mono_time over = contention_get_end(target), floor = floor_get_end(target);
         const as_mono_time first = over.us < floor.us ? over : floor;
@@ -405,10 +383,9 @@ static void forget_or_wait(struct as_engine *engine, struct target *target)
     if (target->pins > 0 || target->pause.is_set || target->evaluation_count > 0)
         return; /* the waiter's commit, or the end of the pause, evaluates it again */
     target_set_deadline(engine, target, AS_MONO_NEVER);
-    limits_forget(engine, target);
-    alias_forget(engine, target);
-    pool_forget(engine, target);
-    after_forget(engine, target);
+    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+        if (concern->forget)
+            concern->forget(engine, target);
     RB_REMOVE(target_tree, &engine->targets, target);
     engine->target_count--;
     TAILQ_INSERT_TAIL(&engine->gone, target, in_gone);
@@ -461,8 +438,11 @@ void target_settle_down(struct as_engine *engine, struct target *target)
     sources_drop(engine, target);
     if (engine->stopping)
         return;
-    const bool is_floor_over = commands_end_floor(engine, target);
-    if (approvals_review(engine, target) || is_floor_over) {
+    bool is_over = false;
+    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+        if (concern->on_idle && concern->on_idle(engine, target))
+            is_over = true;
+    if (is_over) {
         effect_put_target(engine, target);
         effect_commit(engine);
     }
@@ -470,17 +450,16 @@ void target_settle_down(struct as_engine *engine, struct target *target)
         evaluate(engine, target);
     if (target->phase != PHASE_IDLE)
         return;
-    limits_on_idle(engine, target);
-    pool_release(engine, target);
-    after_release(engine, target);
+    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+        if (concern->release)
+            concern->release(engine, target);
     targets_evaluate_ready(engine); /* before `target` is settled or forgotten */
-    if (target->assignment.pool && target->deadline.us > engine->mono.us + ASSIGNMENT_OBSERVE_US)
-        target_set_deadline_in(engine, target, ASSIGNMENT_OBSERVE_US);
-    const int64_t observe_us = scaleup_get_observe_us(engine, target);
-    if (target->scaleup.is_open && target->deadline.us > engine->mono.us + observe_us)
-        target_set_deadline_in(engine, target, observe_us);
-    if (target->resize.is_open && target->deadline.us > engine->mono.us + SCALEUP_OBSERVE_US)
-        target_set_deadline_in(engine, target, SCALEUP_OBSERVE_US);
+    for (const struct concern *concern = engine->concerns; concern->name; concern++) {
+        const int64_t us =
+            concern->get_observe_us ? concern->get_observe_us(engine, target) : INT64_MAX;
+        if (us < INT64_MAX && target->deadline.us > engine->mono.us + us)
+            target_set_deadline_in(engine, target, us);
+    }
     if (target->deadline.us == AS_MONO_NEVER.us)
         set_usual_deadline(engine, target);
     target_evaluate_schedules(engine, target);
@@ -626,25 +605,16 @@ static void phase_go_on(struct as_engine *engine, struct target *target,
     }
 }
 
-/* The size to take back to, or -1. It waits like any action until one may begin; what never served
- * is no removal that is limited. The scale-up is observed again soon. */
-static int32_t find_take_back(struct as_engine *engine, struct target *target,
-                              const struct as_observation *observation)
-{
-    const int32_t keep = scaleup_review(engine, target, observation);
-    return keep >= 0 && limits_refuse(engine, target, keep, keep) ? -1 : keep;
-}
-
 static void phase_on_failed(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation)
 {
     sources_drop(engine, target);
     actions_record_failure(engine, target, observation);
-    assignment_on_unseen(engine, target, observation->outcome);
-    const bool ended = endings_review(engine, target, -1);
-    const bool ordered = commands_on_failure(engine, target, observation->outcome, false);
-    const bool is_gone = resize_on_unseen(target, observation->outcome);
-    if (ended || ordered || is_gone) {
+    bool is_changed = false;
+    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+        if (concern->on_unseen && concern->on_unseen(engine, target, observation->outcome))
+            is_changed = true;
+    if (is_changed) {
         effect_put_target(engine, target);
         effect_commit(engine);
     }
@@ -711,27 +681,10 @@ void target_on_observed(struct as_engine *engine, struct target *target,
         return;
     if (!target->in_doubt)
         contention_see(engine, target, observation);
-    const int32_t keep = find_take_back(engine, target, observation);
-    const int32_t size = keep < 0 ? resize_review(engine, target, observation) : -1;
-    if (size >= 0 && !target->ordered.is_set) {
-        sources_drop(engine, target);
-        actions_begin_resize(engine, target, observation, size);
-        return;
-    }
-    const bool is_ordered = keep < 0 && commands_begin(engine, target, observation);
-    const int32_t clean =
-        keep < 0 && !is_ordered ? unregistered_review(engine, target, observation) : -1;
-    if (keep < 0 && !is_ordered && clean < 0) {
-        phase_go_on(engine, target, observation);
-        return;
-    }
-    sources_drop(engine, target);
-    if (keep >= 0)
-        actions_begin_take_back(engine, target, observation, keep);
-    else if (is_ordered)
-        actions_begin_ordered(engine, target, observation);
-    else
-        actions_begin_clean_up(engine, target, observation, clean);
+    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+        if (concern->claim && concern->claim(engine, target, observation))
+            return;
+    phase_go_on(engine, target, observation);
 }
 
 void target_on_queried(struct as_engine *engine, uint64_t call_id,

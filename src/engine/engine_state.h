@@ -385,6 +385,7 @@ struct target_place {
 
 struct as_engine {
     struct as_engine_config config;
+    const struct concern *concerns; /* rows; the last has no name */
     const struct as_ruleset *ruleset;
     struct as_rule_index *index;
     struct as_random random;
