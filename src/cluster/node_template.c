@@ -11,6 +11,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_writer.h>
+#include <alertscaler/doc/rows.h>
 
 static const char *const base_names[AS_RES_NAMED] = {
     [AS_RES_CPU] = "cpu",
@@ -19,14 +20,17 @@ static const char *const base_names[AS_RES_NAMED] = {
     [AS_RES_PODS] = "pods",
 };
 
-static const struct as_read_word effects[] = {
-    {"NoSchedule", AS_TAINT_NO_SCHEDULE},
-    {"PreferNoSchedule", AS_TAINT_PREFER_NO_SCHEDULE},
-    {"NoExecute", AS_TAINT_NO_EXECUTE},
-    {0},
+/*
+ * The text: a table of rows (doc/rows.h). Members that a later version adds are ignored.
+ */
+
+struct template_document {
+    struct as_node_template template_;
+    const struct as_res_names *names;
 };
 
-/* Writing */
+#define AS_ROW_TYPE_amounts struct as_resources
+#define AS_ROW_TYPE_labels  const struct as_labels *
 
 struct amount {
     const char *name;
@@ -38,165 +42,142 @@ static int node_template_compare_names(const void *a, const void *b)
     return strcmp(((const struct amount *)a)->name, ((const struct amount *)b)->name);
 }
 
-static void node_template_write_amounts(struct as_json_writer *json, const char *key,
-                                        const struct as_resources *amounts,
-                                        const struct as_res_names *names)
+static const char *node_template_get_name(const struct as_res_names *names, size_t i)
 {
-    struct amount rows[AS_RES_MAX];
+    return i < AS_RES_NAMED ? base_names[i] : names->name[i];
+}
+
+static void template_amounts_write(struct as_json_writer *json, const struct as_row *row,
+                                   const void *base)
+{
+    const struct as_resources *amounts = (const void *)((const char *)base + row->at);
+    const struct as_res_names *names = ((const struct template_document *)base)->names;
+    struct amount members[AS_RES_MAX];
     size_t count = 0;
     for (size_t i = 0; i < names->count; i++)
         if (i < AS_RES_NAMED || amounts->amount[i] != 0)
-            rows[count++] = (struct amount){i < AS_RES_NAMED ? base_names[i] : names->name[i],
-                                            amounts->amount[i] > 0 ? amounts->amount[i] : 0};
-    qsort(rows, count, sizeof(*rows), node_template_compare_names);
-    as_json_write_key(json, key);
+            members[count++] = (struct amount){node_template_get_name(names, i),
+                                               amounts->amount[i] > 0 ? amounts->amount[i] : 0};
+    qsort(members, count, sizeof(*members), node_template_compare_names);
     as_json_begin_object(json);
     for (size_t i = 0; i < count; i++)
-        as_json_write_member_i64(json, rows[i].name, rows[i].amount);
+        as_json_write_member_i64(json, members[i].name, members[i].amount);
     as_json_end_object(json);
 }
 
-static const char *get_effect(enum as_taint_effect effect)
+static void template_amounts_read(struct as_rows_input *input, struct as_reader *object,
+                                  const struct as_row *row, void *base)
 {
-    size_t i = 0;
-    while (effects[i].value != (int)effect)
-        i++;
-    return effects[i].text;
-}
-
-static void node_template_write_taints(struct as_json_writer *json,
-                                       const struct as_node_shape *shape)
-{
-    as_json_write_key(json, "taints");
-    as_json_begin_array(json);
-    for (size_t i = 0; i < shape->taint_count; i++) {
-        as_json_begin_object(json);
-        as_json_write_member(json, "effect", get_effect(shape->taints[i].effect));
-        as_json_write_member(json, "key", shape->taints[i].key);
-        as_json_write_member(json, "value", shape->taints[i].value);
-        as_json_end_object(json);
-    }
-    as_json_end_array(json);
-}
-
-/* Left out where there are none: texts that were stored before stay as they are. */
-static void node_template_write_ports(struct as_json_writer *json,
-                                      const struct as_node_template *template_)
-{
-    if (template_->port_count == 0)
-        return;
-    as_json_write_key(json, "ports");
-    as_json_begin_array(json);
-    for (size_t i = 0; i < template_->port_count; i++) {
-        as_json_begin_object(json);
-        as_json_write_member(json, "ip", template_->ports[i].ip);
-        as_json_write_member_i64(json, "port", template_->ports[i].port);
-        as_json_write_member(json, "protocol", template_->ports[i].protocol);
-        as_json_end_object(json);
-    }
-    as_json_end_array(json);
-}
-
-void as_node_template_encode(const struct as_node_template *template_,
-                             const struct as_res_names *names, struct as_buf *out)
-{
-    struct as_json_writer json;
-    as_json_init(&json, out, AS_JSON_ANY_ORDER);
-    as_json_begin_object(&json);
-    node_template_write_amounts(&json, "allocatable", &template_->allocatable, names);
-    node_template_write_amounts(&json, "capacity", &template_->capacity, names);
-    node_template_write_amounts(&json, "free", &template_->shape.allocatable, names);
-    as_json_write_key(&json, "labels");
-    as_json_begin_object(&json);
-    for (size_t i = 0; i < template_->shape.labels->count; i++) {
-        const struct as_label *label = &template_->shape.labels->items[i];
-        if (as_str_is_utf8(label->name, strlen(label->name))) /* no node has others */
-            as_json_write_member(&json, label->name, label->value);
-    }
-    as_json_end_object(&json);
-    node_template_write_ports(&json, template_);
-    node_template_write_taints(&json, &template_->shape);
-    as_json_end_object(&json);
-}
-
-/* Reading */
-
-static void read_amounts(struct as_reader *parent, const char *key,
-                         const struct as_res_names *names, struct as_resources *amounts_out)
-{
+    (void)input;
+    struct as_resources *amounts = (void *)((char *)base + row->at);
+    const struct as_res_names *names = ((const struct template_document *)base)->names;
     struct as_reader reader;
-    as_read_require(parent, key);
-    as_read_object(&reader, parent, key);
+    as_read_object(&reader, object, row->name);
     for (size_t i = 0; i < names->count; i++)
-        as_read_i64(&reader, i < AS_RES_NAMED ? base_names[i] : names->name[i], 0,
-                    AS_RES_AMOUNT_MAX, &amounts_out->amount[i]);
+        as_read_i64(&reader, node_template_get_name(names, i), 0, AS_RES_AMOUNT_MAX,
+                    &amounts->amount[i]);
 }
 
-static const struct as_labels *node_template_read_labels(struct as_reader *parent,
-                                                         struct as_arena *arena)
+static const struct as_row_type as_row_amounts = {.write = template_amounts_write,
+                                                  .read = template_amounts_read};
+
+static void template_labels_write(struct as_json_writer *json, const struct as_row *row,
+                                  const void *base)
+{
+    const struct as_labels *labels =
+        *(const struct as_labels *const *)(const void *)((const char *)base + row->at);
+    as_json_begin_object(json);
+    for (size_t i = 0; i < labels->count; i++)
+        if (as_str_is_utf8(labels->items[i].name, strlen(labels->items[i].name)))
+            as_json_write_member(json, labels->items[i].name, labels->items[i].value);
+    as_json_end_object(json);
+}
+
+static void template_labels_read(struct as_rows_input *input, struct as_reader *object,
+                                 const struct as_row *row, void *base)
 {
     struct as_reader reader;
-    as_read_require(parent, "labels");
-    as_read_object(&reader, parent, "labels");
-    const size_t size = reader.object ? reader.object->size : 0;
-    struct as_label *pairs = as_arena_alloc(arena, size, sizeof(*pairs));
+    as_read_object(&reader, object, row->name);
+    if (!reader.object)
+        return;
     size_t count = 0;
-    for (const struct tree_value *member = reader.object ? reader.object->first : NULL; member;
-         member = member->next) {
+    struct as_label *pairs = as_arena_alloc(input->arena, reader.object->size, sizeof(*pairs));
+    for (const struct tree_value *member = reader.object->first; member; member = member->next) {
         if (member->kind == TREE_TEXT)
             pairs[count++] = (struct as_label){member->name, member->text};
         else
             as_read_fail(&reader, member->name, "expected text");
     }
-    const struct as_labels *labels = NULL;
-    if (as_labels_new_in(arena, pairs, count, &labels) != 0)
-        as_read_fail(parent, "labels", "no valid labels");
-    return labels;
+    if (as_labels_new_in(input->arena, pairs, count,
+                         (const struct as_labels **)(void *)((char *)base + row->at)) != 0)
+        as_read_fail(object, row->name, "no valid labels");
 }
 
-static void read_taints(struct as_reader *parent, struct as_arena *arena,
-                        struct as_node_shape *shape)
+/* Names that are not UTF-8, which no node has, are left out. */
+static const struct as_row_type as_row_labels = {.write = template_labels_write,
+                                                 .read = template_labels_read};
+
+const char *as_taint_effect_get_word(unsigned bit)
 {
-    as_read_require(parent, "taints");
-    const struct tree_value *at = as_read_list(parent, "taints", &shape->taint_count);
-    struct as_taint *taints = as_arena_alloc(arena, shape->taint_count, sizeof(*taints));
-    for (size_t i = 0; i < shape->taint_count; i++, at = at->next) {
-        struct as_reader reader;
-        const char *key = "", *value = "";
-        as_read_item(&reader, parent, "taints", at, i);
-        as_read_require(&reader, "effect");
-        as_read_require(&reader, "key");
-        as_read_text(&reader, "key", &key);
-        as_read_text(&reader, "value", &value);
-        taints[i] = (struct as_taint){
-            .key = as_arena_strdup(arena, key),
-            .value = as_arena_strdup(arena, value),
-            .effect = (enum as_taint_effect)as_read_enum(&reader, "effect", effects, 0)};
-    }
-    shape->taints = taints;
+    static const char *const words[] = {"NoSchedule", "PreferNoSchedule", "NoExecute"};
+    return bit < AS_ARRAY_SIZE(words) ? words[bit] : NULL;
 }
 
-static void read_ports(struct as_reader *parent, struct as_arena *arena,
-                       struct as_node_template *template_)
+static void effect_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    const struct tree_value *at = as_read_list(parent, "ports", &template_->port_count);
-    struct as_host_port *ports = as_arena_alloc(arena, template_->port_count, sizeof(*ports));
-    for (size_t i = 0; i < template_->port_count; i++, at = at->next) {
-        struct as_reader reader;
-        const char *ip = "", *protocol = "";
-        int64_t port = 0;
-        as_read_item(&reader, parent, "ports", at, i);
-        as_read_require(&reader, "ip");
-        as_read_require(&reader, "port");
-        as_read_require(&reader, "protocol");
-        as_read_text(&reader, "ip", &ip);
-        as_read_i64(&reader, "port", 1, UINT16_MAX, &port);
-        as_read_text(&reader, "protocol", &protocol);
-        ports[i] = (struct as_host_port){.ip = as_arena_strdup(arena, ip),
-                                         .protocol = as_arena_strdup(arena, protocol),
-                                         .port = (uint16_t)port};
-    }
-    template_->ports = ports;
+    const unsigned effect = *(const unsigned *)(const void *)((const char *)base + row->at);
+    as_json_write_string(json, as_taint_effect_get_word((unsigned)__builtin_ctz(effect)));
+}
+
+static void effect_read(struct as_rows_input *input, struct as_reader *object,
+                        const struct as_row *row, void *base)
+{
+    unsigned bit = 0;
+    as_row_word.read(input, object,
+                     &(struct as_row){.name = row->name, .get_word = as_taint_effect_get_word},
+                     &bit);
+    *(unsigned *)(void *)((char *)base + row->at) = 1U << bit;
+}
+
+const struct as_row_type as_row_taint_effect = {.write = effect_write, .read = effect_read};
+
+static const struct as_row template_port_rows[] = {
+    {AS_ROW("ip", text, as_host_port, ip, REQUIRED)},
+    {AS_ROW("port", u32, as_host_port, port, REQUIRED), .min = 1, .max = UINT16_MAX},
+    {AS_ROW("protocol", text, as_host_port, protocol, REQUIRED)},
+    {.name = NULL},
+};
+
+static const struct as_row template_taint_rows[] = {
+    {AS_ROW("effect", taint_effect, as_taint, effect, REQUIRED)},
+    {AS_ROW("key", text, as_taint, key, REQUIRED)},
+    {AS_ROW("value", text, as_taint, value, DEFAULT)},
+    {.name = NULL},
+};
+static const struct as_taint no_value = {.key = "", .value = ""};
+
+/* Without ports the member is left out: texts that were stored before stay as they are. */
+static const struct as_row template_rows[] = {
+    {AS_ROW("allocatable", amounts, template_document, template_.allocatable, REQUIRED)},
+    {AS_ROW("capacity", amounts, template_document, template_.capacity, REQUIRED)},
+    {AS_ROW("free", amounts, template_document, template_.shape.allocatable, REQUIRED)},
+    {AS_ROW("labels", labels, template_document, template_.shape.labels, REQUIRED)},
+    {AS_ROW_OF("ports", list, template_document, template_.ports, FILLED, template_port_rows),
+     .count_at = AS_ROW_COUNT(template_document, template_.port_count)},
+    {AS_ROW_OF("taints", list, template_document, template_.shape.taints, REQUIRED,
+               template_taint_rows),
+     .count_at = AS_ROW_COUNT(template_document, template_.shape.taint_count),
+     .defaults = &no_value},
+    {.name = NULL},
+};
+
+void as_node_template_encode(const struct as_node_template *template_,
+                             const struct as_res_names *names, struct as_buf *out)
+{
+    const struct template_document document = {*template_, names};
+    struct as_json_writer json;
+    as_json_init(&json, out, AS_JSON_ANY_ORDER);
+    as_rows_write(&json, template_rows, &document);
 }
 
 int as_node_template_decode(const char *text, const struct as_res_names *names,
@@ -204,21 +185,17 @@ int as_node_template_decode(const char *text, const struct as_res_names *names,
                             struct as_error *error)
 {
     AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
-    struct as_node_template template_ = {.source = AS_NODE_TEMPLATE_LAST};
+    struct template_document document = {{.source = AS_NODE_TEMPLATE_LAST}, names};
     struct as_reader reader;
     int status = tree_load_object(&tree, text, strlen(text), error);
     if (status)
         return status;
     as_read_lenient(&reader, tree.root, error);
-    read_amounts(&reader, "allocatable", names, &template_.allocatable);
-    read_amounts(&reader, "capacity", names, &template_.capacity);
-    read_amounts(&reader, "free", names, &template_.shape.allocatable);
-    template_.shape.labels = node_template_read_labels(&reader, arena);
-    read_taints(&reader, arena, &template_.shape);
-    read_ports(&reader, arena, &template_);
+    as_rows_read(&(struct as_rows_input){.arena = arena, .copies_texts = true}, &reader,
+                 template_rows, &document);
     status = as_read_result(&reader);
     if (status == 0)
-        *template_out = template_;
+        *template_out = document.template_;
     return status;
 }
 

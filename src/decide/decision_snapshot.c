@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/cluster/node_template.h>
+
 #include "decision_private.h"
 
 #define UNREADY_DEFAULT_US  (20 * AS_US_PER_MIN)
 #define UNNEEDED_DEFAULT_US (10 * AS_US_PER_MIN)
 
 DECISION_WORDS(get_unchecked, "affinity", "spread", "volumes", "claims", "resources")
-DECISION_WORDS(get_effect, "NoSchedule", "PreferNoSchedule", "NoExecute")
 DECISION_WORDS(get_eviction, "allowed", "refused", "system", "local_storage", "unreplicated",
                "daemon", "mirror")
 DECISION_WORDS(get_operator, "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
@@ -270,53 +271,17 @@ const struct as_row_type as_row_pods = {.write = class_counts_write, .read = cla
 
 /* ---- taints and ports ---- */
 
-/* One bit, as its word. */
-static void effect_write(struct as_json_writer *json, const struct as_row *row, const void *base)
-{
-    const unsigned effect = *(const unsigned *)snapshot_at(row, base);
-    as_json_write_string(json, get_effect((unsigned)__builtin_ctz(effect)));
-}
-
-static void effect_read(struct as_rows_input *input, struct as_reader *object,
-                        const struct as_row *row, void *base)
-{
-    unsigned effect = 0;
-    as_row_word.read(input, object, &(struct as_row){.name = row->name, .get_word = get_effect},
-                     &effect);
-    *(unsigned *)snapshot_to(row, base) = 1U << effect;
-}
-
-static const struct as_row_type as_row_effect = {.write = effect_write, .read = effect_read};
-#define AS_ROW_TYPE_effect unsigned
-
 static const struct as_row taint_rows[] = {
-    {AS_ROW("effect", effect, as_taint, effect, REQUIRED)},
+    {AS_ROW("effect", taint_effect, as_taint, effect, REQUIRED)},
     {AS_ROW("key", text, as_taint, key, REQUIRED)},
     {AS_ROW("value", text, as_taint, value, OPTIONAL)},
     {.name = NULL},
 };
 static const struct as_taint no_taint = {.key = "", .value = "", .effect = AS_TAINT_NO_SCHEDULE};
 
-static void port_write(struct as_json_writer *json, const struct as_row *row, const void *base)
-{
-    as_json_write_i64(json, *(const uint16_t *)snapshot_at(row, base));
-}
-
-static void port_read(struct as_rows_input *input, struct as_reader *object,
-                      const struct as_row *row, void *base)
-{
-    (void)input;
-    int64_t port = 0;
-    as_read_i64(object, row->name, 0, UINT16_MAX, &port);
-    *(uint16_t *)snapshot_to(row, base) = (uint16_t)port;
-}
-
-static const struct as_row_type as_row_port = {.write = port_write, .read = port_read};
-#define AS_ROW_TYPE_port uint16_t
-
 static const struct as_row port_rows[] = {
     {AS_ROW("ip", text, as_host_port, ip, DEFAULT)},
-    {AS_ROW("port", port, as_host_port, port, REQUIRED)},
+    {AS_ROW("port", u32, as_host_port, port, REQUIRED), .max = UINT16_MAX},
     {AS_ROW("protocol", text, as_host_port, protocol, DEFAULT)},
     {.name = NULL},
 };
@@ -707,7 +672,8 @@ static void affinity_read(struct as_rows_input *input, struct as_reader *object,
 static const struct as_row_type affinity_type = {.write = affinity_write, .read = affinity_read};
 
 static const struct as_row toleration_rows[] = {
-    {AS_ROW("effects", bits, as_toleration, effects, OPTIONAL), .get_word = get_effect},
+    {AS_ROW("effects", bits, as_toleration, effects, OPTIONAL),
+     .get_word = as_taint_effect_get_word},
     {AS_ROW("exists", flag, as_toleration, is_exists, OPTIONAL)},
     {AS_ROW("key", text, as_toleration, key, OPTIONAL)},
     {AS_ROW("value", text, as_toleration, value, OPTIONAL)},

@@ -107,7 +107,7 @@ struct as_node_term { /* all of them; a term without any matches nothing */
 struct as_host_port {
     const char *ip;       /* "0.0.0.0" where none is given */
     const char *protocol; /* "TCP", "UDP", "SCTP" */
-    uint16_t port;
+    uint32_t port;        /* 0 .. 65535 */
 };
 
 /* What the predicates do not check (docs/nodes.md): bits. */

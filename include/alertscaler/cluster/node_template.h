@@ -117,6 +117,12 @@ bool as_node_shape_equal(const struct as_node_shape *a, const struct as_node_sha
  *    "taints":[{"effect":"NoSchedule","key":"gpu","value":""}]}
  */
 
+const char *as_taint_effect_get_word(unsigned bit); /* NULL: there is no such bit */
+/* One effect as its word, for tables of rows (doc/rows.h). */
+struct as_row_type;
+extern const struct as_row_type as_row_taint_effect;
+#define AS_ROW_TYPE_taint_effect enum as_taint_effect
+
 /* `names` are those of the template's cluster. */
 void as_node_template_encode(const struct as_node_template *template_,
                              const struct as_res_names *names, struct as_buf *out);

@@ -113,6 +113,9 @@ Test(node_template_text, texts_of_another_form_are_refused)
 #define WITH(capacity, labels, taints)                                                             \
     "{\"allocatable\":{},\"capacity\":" capacity ",\"free\":{},\"labels\":" labels                 \
     ",\"taints\":" taints "}"
+#define WITH_PORT(port)                                                                            \
+    "{\"allocatable\":{},\"capacity\":{},\"free\":{},\"labels\":{},\"ports\":[" port               \
+    "],\"taints\":[]}"
     static const struct {
         const char *text, *why;
     } rows[] = {
@@ -129,6 +132,11 @@ Test(node_template_text, texts_of_another_form_are_refused)
         {WITH("{}", "{}", "[7]"), "taints[0]: expected an object"},
         {WITH("{}", "{}", "[{\"effect\":\"NoSchedule\"}]"), "taints[0].key: missing"},
         {WITH("{}", "{}", "[{\"effect\":\"No\",\"key\":\"a\"}]"), "taints[0].effect: expected"},
+        {WITH_PORT("{\"ip\":\"::\",\"port\":0,\"protocol\":\"TCP\"}"),
+         "ports[0].port: expected an integer from 1 to 65535"},
+        {WITH_PORT("{\"ip\":\"::\",\"port\":65536,\"protocol\":\"TCP\"}"),
+         "ports[0].port: expected"},
+        {WITH_PORT("{\"ip\":\"::\",\"port\":1}"), "ports[0].protocol: missing"},
     };
     struct as_node_template back;
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
