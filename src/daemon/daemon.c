@@ -220,11 +220,12 @@ static void log_others(const struct as_others_record *record)
     }
 }
 
-static void daemon_on_effect(void *context, const struct as_effect *effect)
+static void daemon_on_effect(void *context, const struct as_effect *effect,
+                             const struct as_buf *record)
 {
     struct daemon *daemon = context;
     as_metrics_on_effect(daemon->metrics, effect);
-    as_api_on_effect(daemon->api, effect, as_system_clock.get_wall(&as_system_clock));
+    as_api_on_effect(daemon->api, effect, record, as_system_clock.get_wall(&as_system_clock));
     if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION) {
         as_receiver_on_outcome(daemon->receiver, effect->call_id, effect->notification);
     } else if (effect->kind == AS_EFFECT_RECORD_COMMAND) {

@@ -611,15 +611,39 @@ static void put_marks(struct as_shell *shell)
     shell->has_marks = true;
 }
 
-/* Writes go into the batch of their commit. */
-static void shell_carry_out(struct as_shell *shell, const struct as_effects *effects, size_t at)
+bool as_effect_encode_record(const struct as_effect *effect, const struct as_record_header *header,
+                             struct as_buf *out, struct as_record_places *places_out)
+{
+    static const struct {
+        enum as_record_kind kind;
+        size_t at; /* of the pointer to the record in the effect; 0: the effect has none */
+    } rows[AS_EFFECT_WARN + 1] = {
+        [AS_EFFECT_RECORD_DECISION] = {AS_RECORD_DECISION, offsetof(struct as_effect, decision)},
+        [AS_EFFECT_RECORD_ACTION] = {AS_RECORD_ACTION, offsetof(struct as_effect, action)},
+        [AS_EFFECT_RECORD_INCIDENT] = {AS_RECORD_INCIDENT,
+                                       offsetof(struct as_effect, incident_record)},
+        [AS_EFFECT_RECORD_FOLLOW] = {AS_RECORD_EFFECT, offsetof(struct as_effect, follow)},
+        [AS_EFFECT_RECORD_OTHERS] = {AS_RECORD_OTHERS, offsetof(struct as_effect, others)},
+        [AS_EFFECT_RECORD_COMMAND] = {AS_RECORD_COMMAND, offsetof(struct as_effect, order)},
+        [AS_EFFECT_RECORD_APPROVAL] = {AS_RECORD_APPROVAL, offsetof(struct as_effect, approval)},
+    };
+    const void *record;
+    if (rows[effect->kind].at == 0)
+        return false;
+    memcpy(&record, (const char *)effect + rows[effect->kind].at, sizeof(record));
+    as_record_encode(header, rows[effect->kind].kind, record, out, places_out);
+    return true;
+}
+
+/* Writes go into the batch of their commit. The effect's record is in `scratch`. */
+static void shell_carry_out(struct as_shell *shell, const struct as_effects *effects, size_t at,
+                            const struct as_record_places *places)
 {
     const struct as_effect *effect = &effects->items[at];
     const struct as_record_header header = {shell->wall, shell->instance};
     struct as_target_port *targets = shell->config.targets;
     struct as_source_port *source = shell->config.source;
-    struct as_buf *scratch = shell_scratch_clear(shell);
-    struct as_record_places places;
+    struct as_buf *scratch = &shell->scratch;
     if (!shell->batch && effect->kind <= AS_EFFECT_COMMIT)
         shell->batch = as_storage_batch_new(find_commit_call_id(effects, at));
     switch (effect->kind) {
@@ -646,26 +670,15 @@ static void shell_carry_out(struct as_shell *shell, const struct as_effects *eff
         record_notification(shell, &header, effect->notification);
         return;
     case AS_EFFECT_RECORD_DECISION:
-        as_record_encode(&header, AS_RECORD_DECISION, effect->decision, scratch, &places);
-        break;
     case AS_EFFECT_RECORD_ACTION:
-        as_record_encode(&header, AS_RECORD_ACTION, effect->action, scratch, &places);
-        break;
     case AS_EFFECT_RECORD_INCIDENT:
-        as_record_encode(&header, AS_RECORD_INCIDENT, effect->incident_record, scratch, &places);
-        break;
     case AS_EFFECT_RECORD_FOLLOW:
-        as_record_encode(&header, AS_RECORD_EFFECT, effect->follow, scratch, &places);
-        break;
     case AS_EFFECT_RECORD_OTHERS:
-        as_record_encode(&header, AS_RECORD_OTHERS, effect->others, scratch, &places);
-        break;
     case AS_EFFECT_RECORD_COMMAND:
-        as_record_encode(&header, AS_RECORD_COMMAND, effect->order, scratch, &places);
-        break;
     case AS_EFFECT_RECORD_APPROVAL:
-        as_record_encode(&header, AS_RECORD_APPROVAL, effect->approval, scratch, &places);
-        break;
+        shell_append(shell, places);
+        notifier_on_effect(shell->notifier, shell->engine, effect, shell->batch);
+        return;
     case AS_EFFECT_COMMIT: commit(shell, effect); return;
     case AS_EFFECT_ANSWER: return; /* done by the callback `effect` */
     case AS_EFFECT_OBSERVE:
@@ -687,8 +700,6 @@ static void shell_carry_out(struct as_shell *shell, const struct as_effects *eff
             targets->warn(targets, effect->call.ref, effect->call.late);
         return;
     }
-    shell_append(shell, &places);
-    notifier_on_effect(shell->notifier, shell->engine, effect, shell->batch);
 }
 
 static void report_deadline(void *context)
@@ -731,8 +742,13 @@ static void shell_run(struct as_shell *shell, struct as_event *event)
     for (size_t i = 0; i < effects.count; i++) {
         if (!check_fence(shell, &effects.items[i]))
             return;
-        callbacks->effect(callbacks->context, &effects.items[i]);
-        shell_carry_out(shell, &effects, i);
+        const struct as_record_header header = {shell->wall, shell->instance};
+        struct as_record_places places = {0};
+        const bool has_record = as_effect_encode_record(&effects.items[i], &header,
+                                                        shell_scratch_clear(shell), &places);
+        callbacks->effect(callbacks->context, &effects.items[i],
+                          has_record ? &shell->scratch : NULL);
+        shell_carry_out(shell, &effects, i, &places);
     }
     if (may_end_states(event, &effects) || notifier_must_check_states(shell->notifier))
         notifier_check_states(shell->notifier, shell->engine);

@@ -349,16 +349,13 @@ static struct kept_decision *api_decision_free(struct kept_decision *decision)
     return NULL;
 }
 
-static void keep_record(struct as_api *api, struct kept_decision *decision,
-                        const struct as_decision_record *record)
+/* One that is too long is not kept: the action log has it. */
+static void keep_record(struct kept_decision *decision, const struct as_buf *record)
 {
-    AS_CLEANUP(as_buf_deinit) struct as_buf json = AS_BUF_INIT(DECISION_BYTES_MAX);
-    as_record_encode(&(struct as_record_header){record->input->now, api->instance},
-                     AS_RECORD_DECISION, record, &json, NULL);
-    if (as_buf_check(&json) != 0)
+    if (as_buf_check(record) != 0 || record->size > DECISION_BYTES_MAX)
         return;
-    decision->record = as_xstrndup(json.data, json.size);
-    decision->record_size = json.size;
+    decision->record = as_xstrndup(record->data, record->size);
+    decision->record_size = record->size;
 }
 
 static void forget_oldest(struct as_api *api)
@@ -370,7 +367,8 @@ static void forget_oldest(struct as_api *api)
     api_decision_free(oldest);
 }
 
-static void api_keep_decision(struct as_api *api, const struct as_decision_record *record)
+static void api_keep_decision(struct as_api *api, const struct as_decision_record *record,
+                              const struct as_buf *json)
 {
     const struct as_decision *output = record->output;
     struct kept_decision *decision = as_xcalloc(1, sizeof(*decision));
@@ -389,7 +387,7 @@ static void api_keep_decision(struct as_api *api, const struct as_decision_recor
     (void)snprintf(decision->pool_decision, sizeof(decision->pool_decision), "%s",
                    record->pool_decision ? record->pool_decision : "");
     decision->actions = AS_BUF_INIT(DECISION_ACTIONS_MAX);
-    keep_record(api, decision, record);
+    keep_record(decision, json);
     TAILQ_INSERT_HEAD(&api->decisions, decision, next);
     api->decision_count++;
     api->decision_bytes += decision->record_size;
@@ -398,21 +396,17 @@ static void api_keep_decision(struct as_api *api, const struct as_decision_recor
 }
 
 static void api_keep_action(struct as_api *api, const struct as_action_record *record,
-                            as_wall_time now)
+                            const struct as_buf *json)
 {
     struct kept_decision *decision = TAILQ_FIRST(&api->decisions);
-    AS_CLEANUP(as_buf_deinit) struct as_buf json = AS_BUF_INIT(DECISION_ACTIONS_MAX);
     while (decision && !as_str_equal(decision->id, record->decision))
         decision = TAILQ_NEXT(decision, next);
-    if (!decision)
+    if (!decision || as_buf_check(json) != 0 ||
+        json->size + 1 > DECISION_ACTIONS_MAX - decision->actions.size)
         return;
-    as_record_encode(&(struct as_record_header){now, api->instance}, AS_RECORD_ACTION, record,
-                     &json, NULL);
-    as_buf_append_char(&json, '\n');
-    if (as_buf_check(&json) != 0 || json.size > DECISION_ACTIONS_MAX - decision->actions.size)
-        return;
-    as_buf_append(&decision->actions, json.data, json.size);
-    api->decision_bytes += json.size;
+    as_buf_append(&decision->actions, json->data, json->size);
+    as_buf_append_char(&decision->actions, '\n');
+    api->decision_bytes += json->size + 1;
 }
 
 static void write_decision(struct api_request *request, const struct kept_decision *decision)
@@ -759,15 +753,16 @@ struct as_history *as_api_get_history(struct as_api *api)
     return api->history;
 }
 
-void as_api_on_effect(struct as_api *api, const struct as_effect *effect, as_wall_time now)
+void as_api_on_effect(struct as_api *api, const struct as_effect *effect,
+                      const struct as_buf *record, as_wall_time now)
 {
     as_history_on_effect(api->history, effect, now);
     if (effect->kind == AS_EFFECT_RECORD_DECISION)
-        api_keep_decision(api, effect->decision);
+        api_keep_decision(api, effect->decision, record);
     if (effect->kind != AS_EFFECT_RECORD_ACTION)
         return;
     api_keep_failure(api, effect->action);
-    api_keep_action(api, effect->action, now);
+    api_keep_action(api, effect->action, record);
 }
 
 void as_api_answer(struct as_api *api, struct as_http_exchange *exchange,

@@ -436,11 +436,11 @@ static void read_log(void)
 
 /* ---- a process ---- */
 
-static void on_effect(void *context, const struct as_effect *effect)
+static void on_effect(void *context, const struct as_effect *effect, const struct as_buf *record)
 {
     (void)context;
     as_metrics_on_effect(world.metrics, effect);
-    as_api_on_effect(world.api, effect, get_wall(&clock_));
+    as_api_on_effect(world.api, effect, record, get_wall(&clock_));
     if (effect->kind == AS_EFFECT_RECORD_APPROVAL &&
         strlen(effect->approval->request->id) < sizeof(world.request))
         (void)snprintf(world.request, sizeof(world.request), "%s", effect->approval->request->id);

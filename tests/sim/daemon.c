@@ -291,8 +291,9 @@ static void on_deadline(void *context, as_mono_time deadline)
     later(world, delay > 0 ? delay : 0, on_wake, NULL, daemon->generation);
 }
 
-static void on_effect(void *context, const struct as_effect *effect)
+static void on_effect(void *context, const struct as_effect *effect, const struct as_buf *record)
 {
+    (void)record;
     struct world *world = context;
     if (!world->daemon.is_former) /* of what that one decides, nothing comes of it */
         check_effect(world, effect);

@@ -38,11 +38,17 @@ struct as_record_base {
     char id[AS_ULID_SIZE];
 };
 
+/* Appends the record of an effect to the (empty) buffer. False: the effect has none, or it is of a
+ * notification, whose record depends on earlier ones. */
+bool as_effect_encode_record(const struct as_effect *effect, const struct as_record_header *header,
+                             struct as_buf *out, struct as_record_places *places_out);
+
 struct as_shell_callbacks {
-    /* Sees each effect before it is carried out. The outcome of a request comes with its record
+    /* Sees each effect before it is carried out. `record`: its record as the action log gets it;
+     * NULL: it has none, or it is of a notification. The outcome of a request comes with its record
      * (AS_EFFECT_RECORD_NOTIFICATION, AS_EFFECT_RECORD_COMMAND), but is durable only with
      * AS_EFFECT_ANSWER: answer it then. */
-    void (*effect)(void *context, const struct as_effect *effect);
+    void (*effect)(void *context, const struct as_effect *effect, const struct as_buf *record);
     void (*deadline)(void *context, as_mono_time deadline); /* call as_shell_wake then */
     /* Whether we still lead, asked right before each SCALE and each ANSWER; NULL: always. After a
      * no, nothing more is carried out, and `fenced` is called once: free the shell in a later

@@ -29,8 +29,9 @@ struct as_api *as_api_new(const struct as_api_config *config) AS_MUST_USE;
 struct as_api *as_api_free(struct as_api *api);
 
 /* Stores decisions, why targets failed, and the sizes of the last day. Other effects are ignored.
- */
-void as_api_on_effect(struct as_api *api, const struct as_effect *effect, as_wall_time now);
+ * `record`: as in the action log; copied. */
+void as_api_on_effect(struct as_api *api, const struct as_effect *effect,
+                      const struct as_buf *record, as_wall_time now);
 /* The engine is gone: sizes are not known until the next one has looked. */
 void as_api_on_end(struct as_api *api, as_wall_time now);
 struct as_history;

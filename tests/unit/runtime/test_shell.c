@@ -89,8 +89,9 @@ static struct as_audit_memory *log_;
 static struct as_storage *storage;
 static struct as_shell *shell;
 
-static void on_effect(void *context, const struct as_effect *effect)
+static void on_effect(void *context, const struct as_effect *effect, const struct as_buf *record)
 {
+    (void)record;
     answers += effect->kind == AS_EFFECT_ANSWER;
 }
 

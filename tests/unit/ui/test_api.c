@@ -722,9 +722,9 @@ Test(api, keeps_long_decisions_without_their_record)
                                               .results = &result,
                                               .output = &output,
                                               .rules_digest = ""};
-    as_api_on_effect(world.api,
-                     &(struct as_effect){.kind = AS_EFFECT_RECORD_DECISION, .decision = &record},
-                     (as_wall_time){WORLD_START_US});
+    world_tell_api(world.api,
+                   &(struct as_effect){.kind = AS_EFFECT_RECORD_DECISION, .decision = &record},
+                   (as_wall_time){WORLD_START_US});
     expect_text(get("/api/v1/decisions/01ARZ3NDEKTSV4RRFFQ69G5FAV", ""), "reason", "at_max");
     cr_assert_lt(exchange.body_size, 1000);
 }

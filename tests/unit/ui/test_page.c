@@ -519,9 +519,9 @@ static void decide(const char *json)
                                               .results = document->results,
                                               .output = &output,
                                               .rules_digest = ""};
-    as_api_on_effect(world.api,
-                     &(struct as_effect){.kind = AS_EFFECT_RECORD_DECISION, .decision = &record},
-                     (as_wall_time){WORLD_START_US});
+    world_tell_api(world.api,
+                   &(struct as_effect){.kind = AS_EFFECT_RECORD_DECISION, .decision = &record},
+                   (as_wall_time){WORLD_START_US});
     as_decide_document_free(document);
 }
 

@@ -16,6 +16,7 @@
 #include <alertscaler/engine/engine.h>
 #include <alertscaler/model/labels.h>
 #include <alertscaler/runtime/metrics.h>
+#include <alertscaler/runtime/shell.h>
 #include <alertscaler/ui/api.h>
 
 #define WORLD_START_US INT64_C(1795600000000000) /* 2026-11-25 */
@@ -96,6 +97,16 @@ static inline void world_make_rule(struct as_rule *rule, const char *name, const
 
 static inline void world_step(struct world *world, struct as_event event);
 
+/* As the shell: with the effect's record. */
+static inline void world_tell_api(struct as_api *api, const struct as_effect *effect,
+                                  as_wall_time now)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf record = AS_BUF_INIT((size_t)64 << 20);
+    const struct as_record_header header = {now, "host-1"};
+    as_effect_encode_record(effect, &header, &record, NULL);
+    as_api_on_effect(api, effect, &record, now);
+}
+
 /* Carries out one effect after another; what they lead to is done before the next. */
 static inline void world_carry_out(struct world *world, struct as_event *next, size_t *count,
                                    const struct as_effects *effects)
@@ -104,7 +115,7 @@ static inline void world_carry_out(struct world *world, struct as_event *next, s
         const struct as_effect *effect = &effects->items[i];
         as_metrics_on_effect(world->metrics, effect);
         if (world->api)
-            as_api_on_effect(world->api, effect, (as_wall_time){WORLD_START_US + world->mono.us});
+            world_tell_api(world->api, effect, (as_wall_time){WORLD_START_US + world->mono.us});
         static struct as_observation observation;
         static struct as_scale_result result;
         observation = (struct as_observation){.outcome = AS_REASON_APPLIED,
