@@ -469,23 +469,6 @@ static const struct as_row forbidden_rows[] = {
 
 /* ---- proposals ---- */
 
-/* A direction, as a bool. */
-static void is_up_write(struct as_json_writer *json, const struct as_row *row, const void *base)
-{
-    as_json_write_string(json, *(const bool *)decision_at(row, base) ? "up" : "down");
-}
-
-static void is_up_read(struct as_rows_input *input, struct as_reader *object,
-                       const struct as_row *row, void *base)
-{
-    static const struct as_read_word words[] = {{"up", true}, {"down", false}, {0}};
-    (void)input;
-    *(bool *)decision_to(row, base) = as_read_enum(object, row->name, words, true);
-}
-
-static const struct as_row_type as_row_is_up = {.write = is_up_write, .read = is_up_read};
-#define AS_ROW_TYPE_is_up bool
-
 static const struct as_row request_rows[] = {
     {AS_ROW("answer", word, as_approval_terms, answer, REQUIRED), .get_word = get_answer},
     {AS_ROW("direction", is_up, as_approval_terms, is_up, REQUIRED)},

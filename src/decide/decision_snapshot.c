@@ -522,29 +522,6 @@ static const struct as_row group_nodes_rows[] = {
     {.name = NULL},
 };
 
-/* An i32; null: -1. */
-static void maybe_size_write(struct as_json_writer *json, const struct as_row *row,
-                             const void *base)
-{
-    if (*(const int32_t *)snapshot_at(row, base) < 0)
-        as_json_write_null(json);
-    else
-        as_row_i32.write(json, row, base);
-}
-
-static void maybe_size_read(struct as_rows_input *input, struct as_reader *object,
-                            const struct as_row *row, void *base)
-{
-    if (as_read_has(object, row->name))
-        as_row_i32.read(input, object, row, base);
-    else
-        (void)as_read_any(object, row->name);
-}
-
-static const struct as_row_type as_row_size = {
-    .is_nullable = true, .write = maybe_size_write, .read = maybe_size_read};
-#define AS_ROW_TYPE_size int32_t
-
 static void closed_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
     (void)row;

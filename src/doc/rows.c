@@ -174,6 +174,31 @@ static void i32_read(struct as_rows_input *input, struct as_reader *object,
 const struct as_row_type as_row_i32 = {
     .write = i32_write, .read = i32_read, .is_unset = i32_is_unset};
 
+static bool size_is_unset(const struct as_row *row, const void *base)
+{
+    return *(const int32_t *)row_at(row, base) < 0;
+}
+
+static void size_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    if (size_is_unset(row, base))
+        as_json_write_null(json);
+    else
+        i32_write(json, row, base);
+}
+
+static void size_read(struct as_rows_input *input, struct as_reader *object,
+                      const struct as_row *row, void *base)
+{
+    if (as_read_has(object, row->name))
+        i32_read(input, object, row, base);
+    else
+        (void)as_read_any(object, row->name);
+}
+
+const struct as_row_type as_row_size = {
+    .is_nullable = true, .write = size_write, .read = size_read, .is_unset = size_is_unset};
+
 static void u32_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
     as_json_write_i64(json, *(const uint32_t *)row_at(row, base));
@@ -315,6 +340,21 @@ static void flag_read(struct as_rows_input *input, struct as_reader *object,
 const struct as_row_type as_row_flag = {
     .write = flag_write, .read = flag_read, .is_unset = flag_is_unset};
 
+static void is_up_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    as_json_write_string(json, *(const bool *)row_at(row, base) ? "up" : "down");
+}
+
+static void is_up_read(struct as_rows_input *input, struct as_reader *object,
+                       const struct as_row *row, void *base)
+{
+    static const struct as_read_word words[] = {{"up", true}, {"down", false}, {0}};
+    (void)input;
+    *(bool *)row_to(row, base) = as_read_enum(object, row->name, words, true);
+}
+
+const struct as_row_type as_row_is_up = {.write = is_up_write, .read = is_up_read};
+
 /* ---- words ---- */
 
 static bool word_is_unset(const struct as_row *row, const void *base)
@@ -411,6 +451,15 @@ static void time_read(struct as_rows_input *input, struct as_reader *object,
 }
 
 const struct as_row_type as_row_time = {.write = time_write, .read = time_read};
+
+static void exact_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print(*(const as_wall_time *)row_at(row, base), text);
+    as_json_write_string(json, text);
+}
+
+const struct as_row_type as_row_exact = {.write = exact_write, .read = time_read};
 
 static bool maybe_time_is_unset(const struct as_row *row, const void *base)
 {
@@ -553,20 +602,30 @@ static bool row_has_member(const struct as_row *row, const void *base)
     return row->has_at == 0 || *(const bool *)(const void *)((const char *)base + row->has_at - 1);
 }
 
+static bool row_is_unset(const struct as_row *row, const void *base)
+{
+    if (!row_has_member(row, base))
+        return true;
+    if (row->is_unset)
+        return row->is_unset(base);
+    return row->type->is_unset && row->type->is_unset(row, base);
+}
+
 static bool row_is_left_out(const struct as_row *row, const void *base)
 {
     switch (row->presence) {
-    case AS_ROW_OPTIONAL:
-        if (!row_has_member(row, base))
-            return true;
-        if (row->is_unset)
-            return row->is_unset(base);
-        return row->type->is_unset && row->type->is_unset(row, base);
+    case AS_ROW_OPTIONAL: return row_is_unset(row, base);
     case AS_ROW_FILLED: return row_get_count(row, base) == 0;
     case AS_ROW_DEFAULT: return !row_has_member(row, base);
-    case AS_ROW_REQUIRED: break;
+    case AS_ROW_REQUIRED:
+    case AS_ROW_NULLABLE: break;
     }
     return false;
+}
+
+static bool row_is_null(const struct as_row *row, const void *base)
+{
+    return row->presence == AS_ROW_NULLABLE ? row_is_unset(row, base) : !row_has_member(row, base);
 }
 
 static bool part_is_unset(const struct as_row *row, const void *from)
@@ -591,10 +650,10 @@ void as_rows_write(struct as_json_writer *json, const struct as_row *rows, const
             continue;
         if (!row->type->has_own_key)
             as_json_write_key(json, row->name);
-        if (row_has_member(row, base))
-            row->type->write(json, row, base);
-        else
+        if (row_is_null(row, base))
             as_json_write_null(json);
+        else
+            row->type->write(json, row, base);
     }
     as_json_end_object(json);
 }
@@ -613,7 +672,9 @@ static void row_read(struct as_rows_input *input, struct as_reader *object,
             return;
         }
     }
-    if (value)
+    if (is_null && row->presence == AS_ROW_NULLABLE)
+        (void)as_read_any(object, row->name);
+    else if (value)
         row->type->read(input, object, row, base);
 }
 

@@ -33,16 +33,12 @@ static struct record_writer *record_get_writer(struct as_json_writer *json)
 #define AS_ROW_TYPE_cut           const char *
 #define AS_ROW_TYPE_own_cut       char *
 #define AS_ROW_TYPE_cuts          const char *const *
-#define AS_ROW_TYPE_known         const char *
-#define AS_ROW_TYPE_size          int32_t
 #define AS_ROW_TYPE_found_target  const char *
 #define AS_ROW_TYPE_known_seconds int64_t
-#define AS_ROW_TYPE_exact         as_wall_time
 #define AS_ROW_TYPE_digests       const struct as_digest *
 #define AS_ROW_TYPE_ids           const char(*)[AS_ULID_SIZE]
 #define AS_ROW_TYPE_labels        const struct as_labels *
 #define AS_ROW_TYPE_own_labels    struct as_labels *
-#define AS_ROW_TYPE_direction     bool
 #define AS_ROW_TYPE_outcome       enum as_reason
 #define AS_ROW_TYPE_notify_event  const struct as_notices_dropped *
 #define AS_ROW_TYPE_input         const struct as_decide_input *
@@ -110,31 +106,6 @@ static void cuts_write(struct as_json_writer *json, const struct as_row *row, co
 
 static const struct as_row_type as_row_cuts = {.write = cuts_write};
 
-/* const char *, "": null */
-static void known_write(struct as_json_writer *json, const struct as_row *row, const void *base)
-{
-    const char *text = record_get_pointer(row, base);
-    write_cut(json, *text ? text : NULL);
-}
-
-static const struct as_row_type as_row_known = {.write = known_write};
-
-/* int32_t, negative: null */
-static void write_size(struct as_json_writer *json, int32_t size)
-{
-    if (size >= 0)
-        as_json_write_i64(json, size);
-    else
-        as_json_write_null(json);
-}
-
-static void size_write(struct as_json_writer *json, const struct as_row *row, const void *base)
-{
-    write_size(json, *(const int32_t *)record_at(row, base));
-}
-
-static const struct as_row_type as_row_size = {.write = size_write};
-
 /* int64_t in microseconds, negative: null */
 static void known_seconds_write(struct as_json_writer *json, const struct as_row *row,
                                 const void *base)
@@ -147,21 +118,6 @@ static void known_seconds_write(struct as_json_writer *json, const struct as_row
 }
 
 static const struct as_row_type as_row_known_seconds = {.write = known_seconds_write};
-
-/* as_wall_time, always with microseconds */
-static void write_exact(struct as_json_writer *json, as_wall_time time)
-{
-    char text[AS_RFC3339_SIZE];
-    as_wall_time_print(time, text);
-    as_json_write_string(json, text);
-}
-
-static void exact_write(struct as_json_writer *json, const struct as_row *row, const void *base)
-{
-    write_exact(json, *(const as_wall_time *)record_at(row, base));
-}
-
-static const struct as_row_type as_row_exact = {.write = exact_write};
 
 static void digests_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -202,14 +158,6 @@ static void record_labels_write(struct as_json_writer *json, const struct as_row
 
 static const struct as_row_type as_row_labels = {.write = record_labels_write};
 #define as_row_own_labels as_row_labels
-
-static void direction_write(struct as_json_writer *json, const struct as_row *row, const void *base)
-{
-    const bool is_up = *(const bool *)record_at(row, base);
-    as_json_write_string(json, as_direction_get_word(is_up ? AS_DIRECTION_UP : AS_DIRECTION_DOWN));
-}
-
-static const struct as_row_type as_row_direction = {.write = direction_write};
 
 /* The documents of a decision. */
 static void input_write(struct as_json_writer *json, const struct as_row *row, const void *base)
@@ -286,8 +234,8 @@ static void kind_write(struct as_json_writer *json, const struct as_row *row, co
 static void record_time_write(struct as_json_writer *json, const struct as_row *row,
                               const void *base)
 {
-    (void)row, (void)base;
-    write_exact(json, record_get_writer(json)->header->time);
+    (void)base;
+    as_row_exact.write(json, row, record_get_writer(json)->header);
 }
 
 /* Notes the place of a member of the chain, `at` in struct as_record_places. */
@@ -311,7 +259,7 @@ static const struct as_row_type row_place = {.has_own_key = true, .write = recor
 #define KIND          .name = "kind", .type = &row_kind
 #define PREV          .name = "prev", PLACE(at_prev)
 #define SEQ           .name = "seq", PLACE(at_seq)
-#define TIME          .name = "time", .type = &row_time
+#define TIME          .name = "time", .type = &row_time, .at = offsetof(struct as_record_header, time)
 
 /*
  * Start and stop; a reload of the configuration; refused requests.
@@ -501,7 +449,7 @@ static const struct as_row incident_rows[] = {
 
 static const struct as_row reverted_change_rows[] = {
     {AS_ROW("at", exact, as_reverted_change, at.wall, REQUIRED)},
-    {AS_ROW("by", known, as_reverted_change, by, REQUIRED)},
+    {AS_ROW("by", text, as_reverted_change, by, NULLABLE)},
     {AS_ROW("found", size, as_reverted_change, found, REQUIRED)},
     {AS_ROW("from", size, as_reverted_change, from, REQUIRED)},
     {AS_ROW("to", size, as_reverted_change, to, REQUIRED)},
@@ -720,7 +668,7 @@ static const struct as_row approval_rows[] = {
     {AS_ROW("action", cut, as_approval_record, action, OPTIONAL)},
     {AS_ROW("command", cut, as_approval_record, command, OPTIONAL)},
     {AS_ROW("decision", cut, as_approval_state, decision, REQUIRED), REQUEST},
-    {AS_ROW("direction", direction, as_approval_state, is_up, REQUIRED), REQUEST},
+    {AS_ROW("direction", is_up, as_approval_state, is_up, REQUIRED), REQUEST},
     {AS_ROW("event", word, as_approval_record, event, REQUIRED),
      .get_word = approval_event_get_word},
     {AS_ROW("from", i32, as_approval_state, from, REQUIRED), REQUEST},

@@ -39,6 +39,7 @@ enum as_row_presence {
     AS_ROW_FILLED,   /* texts, list: written if it has items; may be absent */
     AS_ROW_DEFAULT,  /* always written; may be absent */
     AS_ROW_REQUIRED, /* always written; an absent member is an error */
+    AS_ROW_NULLABLE, /* always written: null if it is unset; may be null or absent */
 };
 
 struct as_rows_input;
@@ -92,10 +93,12 @@ extern const struct as_row_type as_row_text;       /* const char *; unset: NULL 
 extern const struct as_row_type as_row_maybe_text; /* const char *; NULL, which is unset: null */
 extern const struct as_row_type as_row_chars;      /* char[size] */
 extern const struct as_row_type as_row_i32;        /* int32_t; unset: 0 */
+extern const struct as_row_type as_row_size;       /* int32_t; unset: negative, null */
 extern const struct as_row_type as_row_u32;        /* uint32_t; unset: 0 */
 extern const struct as_row_type as_row_i64;        /* int64_t; unset: 0 */
 extern const struct as_row_type as_row_u64;        /* uint64_t, as an integer up to `max` */
 extern const struct as_row_type as_row_flag;       /* bool; unset: false */
+extern const struct as_row_type as_row_is_up;      /* bool: "up" or "down" */
 extern const struct as_row_type as_row_hex;        /* uint64_t: "00000000000000ff"; unset: 0 */
 extern const struct as_row_type as_row_digest;     /* struct as_digest: 64 hex digits */
 extern const struct as_row_type as_row_number;     /* double; unset: not finite */
@@ -105,6 +108,7 @@ extern const struct as_row_type as_row_bits;       /* bits, a list of words; uns
 extern const struct as_row_type as_row_wall;       /* as_wall_time: microseconds */
 extern const struct as_row_type as_row_time;       /* as_wall_time: RFC 3339 */
 extern const struct as_row_type as_row_maybe_time; /* as_maybe_time: RFC 3339; unset: null */
+extern const struct as_row_type as_row_exact;      /* as_wall_time: RFC 3339 with six digits */
 extern const struct as_row_type as_row_seconds;    /* int64_t, microseconds: a number of seconds */
 extern const struct as_row_type as_row_texts;      /* const char *const *; unset: NULL */
 extern const struct as_row_type as_row_list;       /* pointer to structs; unset: NULL */
@@ -115,10 +119,12 @@ extern const struct as_row_type as_row_part;       /* struct, or at 0 the struct
 #define AS_ROW_TYPE_text       const char *
 #define AS_ROW_TYPE_maybe_text const char *
 #define AS_ROW_TYPE_i32        int32_t
+#define AS_ROW_TYPE_size       int32_t
 #define AS_ROW_TYPE_u32        uint32_t
 #define AS_ROW_TYPE_i64        int64_t
 #define AS_ROW_TYPE_u64        uint64_t
 #define AS_ROW_TYPE_flag       bool
+#define AS_ROW_TYPE_is_up      bool
 #define AS_ROW_TYPE_hex        uint64_t
 #define AS_ROW_TYPE_digest     struct as_digest
 #define AS_ROW_TYPE_number     double
@@ -128,8 +134,17 @@ extern const struct as_row_type as_row_part;       /* struct, or at 0 the struct
 #define AS_ROW_TYPE_wall       as_wall_time
 #define AS_ROW_TYPE_time       as_wall_time
 #define AS_ROW_TYPE_maybe_time as_maybe_time
+#define AS_ROW_TYPE_exact      as_wall_time
 #define AS_ROW_TYPE_seconds    int64_t
 #define AS_ROW_TYPE_texts      const char *const *
+
+/* Members of structs that own their texts. */
+#define as_row_own_text            as_row_text
+#define as_row_own_maybe_text      as_row_maybe_text
+#define as_row_own_texts           as_row_texts
+#define AS_ROW_TYPE_own_text       char *
+#define AS_ROW_TYPE_own_maybe_text char *
+#define AS_ROW_TYPE_own_texts      char **
 
 /* The first members of a row, before designated ones. The compiler checks that the member has the
  * type's C type, AS_ROW_TYPE_<type>. */

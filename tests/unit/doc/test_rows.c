@@ -401,3 +401,71 @@ Test(rows, errors_of_the_other_types_name_the_place)
         as_arena_deinit(&arena);
     }
 }
+
+struct answer {
+    as_wall_time at;
+    bool is_up;
+    const char *name;
+    int32_t size, wanted;
+    uint32_t steps;
+};
+
+static const struct as_row answer_rows[] = {
+    {AS_ROW("at", exact, answer, at, REQUIRED)},
+    {AS_ROW("direction", is_up, answer, is_up, REQUIRED)},
+    {AS_ROW("name", text, answer, name, NULLABLE)},
+    {AS_ROW("size", size, answer, size, REQUIRED)},
+    {AS_ROW("steps", u32, answer, steps, NULLABLE)},
+    {AS_ROW("wanted", size, answer, wanted, NULLABLE)},
+    {.name = NULL},
+};
+
+static void expect_answer(const struct answer *answer, const char *expected)
+{
+    struct as_buf text = AS_BUF_INIT(65536);
+    struct as_json_writer json;
+    as_json_init(&json, &text, 0);
+    as_rows_write(&json, answer_rows, answer);
+    cr_expect_str_eq(text.data, expected);
+    as_buf_deinit(&text);
+}
+
+static int answer_read(const char *json, struct answer *answer, struct as_arena *arena,
+                       struct as_error *error)
+{
+    struct tree tree = TREE_INIT(TREE_NO_LIMIT);
+    struct as_reader reader;
+    cr_assert_eq(tree_load_object(&tree, json, strlen(json), error), 0, "%s", json);
+    as_read_document(&reader, tree.root, error);
+    as_rows_read(&(struct as_rows_input){.arena = arena, .copies_texts = true}, &reader,
+                 answer_rows, answer);
+    tree_deinit(&tree);
+    return as_read_result(&reader);
+}
+
+Test(rows, nullable_members_are_null_where_they_are_unset)
+{
+    static const char unset[] = "{\"at\":\"1970-01-01T00:00:00.000000Z\",\"direction\":\"down\","
+                                "\"name\":null,\"size\":null,\"steps\":null,\"wanted\":null}";
+    static const char set[] = "{\"at\":\"1970-01-01T00:00:00.500000Z\",\"direction\":\"up\","
+                              "\"name\":\"a\",\"size\":0,\"steps\":2,\"wanted\":3}";
+    struct as_arena arena = AS_ARENA_INIT;
+    struct answer answer = {.size = -1, .wanted = -1};
+    struct as_error error;
+    expect_answer(&answer, unset);
+    cr_assert_eq(answer_read(set, &answer, &arena, &error), 0, "%s", error.text);
+    expect_answer(&answer, set);
+    cr_assert_eq(answer_read(unset, &answer, &arena, &error), 0, "%s", error.text);
+    cr_expect_str_eq(answer.name, "a", "null leaves the member unchanged");
+    cr_expect_eq(answer.steps, 2);
+    cr_assert_eq(answer_read("{\"at\":\"2026-01-02T03:04:05Z\",\"direction\":\"up\",\"size\":1}",
+                             &answer, &arena, &error),
+                 0, "%s", error.text);
+    cr_expect_eq(answer.size, 1);
+    cr_expect_eq(answer.wanted, 3);
+    cr_expect_eq(answer_read("{\"at\":\"2026-01-02T03:04:05Z\",\"direction\":\"left\",\"size\":1}",
+                             &answer, &arena, &error),
+                 -EBADMSG);
+    cr_expect_str_eq(error.text, "direction: expected up or down");
+    as_arena_deinit(&arena);
+}
