@@ -1,10 +1,11 @@
 /*
  * The read API: its answers about the replica, decisions, approvals and incidents, and what the
- * other files of the API use: the query string, JSON answers, lists with a limit. Rules and targets
- * are in api_rules.c and api_targets.c. Each request is answered at once, from memory. The API
- * changes nothing and checks no credentials.
+ * other files of the API use: the query string, JSON answers, lists with a limit, types of rows.
+ * Rules and targets are in api_rules.c and api_targets.c. Each request is answered at once, from
+ * memory. The API changes nothing and checks no credentials.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/target.h>
+#include <alertscaler/doc/rows.h>
 #include <alertscaler/log/record.h>
 #include <alertscaler/model/forbidden.h>
 #include <alertscaler/model/scope.h>
@@ -28,13 +30,19 @@
 #define OTHER       "another credential"
 #define KILL_SWITCH "kill switch " /* "file" or "annotation": no credential */
 
+static bool api_is_whole(const struct api_request *request)
+{
+    return as_scope_is_whole(request->view.scopes, request->view.scope_count, request->who);
+}
+
+static bool api_may_see(const struct api_request *request, const char *name)
+{
+    return *name == '\0' || strcmp(name, request->who) == 0 || api_is_whole(request);
+}
+
 const char *api_show_credential(const struct api_request *request, const char *name)
 {
-    const struct as_view *view = &request->view;
-    const bool is_shown = *name == '\0' || strcmp(name, request->who) == 0 ||
-                          as_str_starts_with(name, KILL_SWITCH) ||
-                          as_scope_is_whole(view->scopes, view->scope_count, request->who);
-    return is_shown ? name : OTHER;
+    return as_str_starts_with(name, KILL_SWITCH) || api_may_see(request, name) ? name : OTHER;
 }
 
 static void hide_member(const struct api_request *request, json_t *object, const char *key)
@@ -62,8 +70,7 @@ void api_hide_credentials(const struct api_request *request, json_t *record)
 
 bool api_write_document(struct api_request *request, const char *json, size_t size)
 {
-    const struct as_view *view = &request->view;
-    if (as_scope_is_whole(view->scopes, view->scope_count, request->who)) {
+    if (api_is_whole(request)) {
         as_json_write_raw(&request->json, json, size);
         return true;
     }
@@ -100,20 +107,6 @@ const char *api_parameter_find(const struct api_request *request, const char *na
 {
     const char *value = evhttp_find_header(&request->parameters, name);
     return as_str_is_empty(value) ? NULL : value;
-}
-
-int api_parameter_get_limit(const struct api_request *request, size_t fallback, size_t *limit_out,
-                            struct as_error *error)
-{
-    const char *text = api_parameter_find(request, "limit");
-    int64_t limit = (int64_t)fallback;
-    if (text && (as_number_parse_i64(text, strlen(text), &limit) != 0 || limit < 1 ||
-                 limit > API_LIMIT_MAX)) {
-        as_error_set(error, "limit: expected a number from 1 to %d", API_LIMIT_MAX);
-        return -EINVAL;
-    }
-    *limit_out = (size_t)limit;
-    return 0;
 }
 
 static int api_parameter_get_time(const struct api_request *request, const char *name,
@@ -192,32 +185,37 @@ void api_end(struct api_request *request)
     api_reply_body(request, 200, JSON_TYPE, AS_REPLY_NO_STORE);
 }
 
-void api_list_begin(struct api_list *list, struct api_request *request, size_t limit)
+bool api_list_begin(struct api_list *list, struct api_request *request, size_t fallback)
 {
-    *list = (struct api_list){.request = request, .limit = limit};
+    const char *text = api_parameter_find(request, "limit");
+    int64_t limit = (int64_t)fallback;
+    if (text && (as_number_parse_i64(text, strlen(text), &limit) != 0 || limit < 1 ||
+                 limit > API_LIMIT_MAX)) {
+        as_reply_error(request->exchange, 400, NULL, "limit: expected a number from 1 to %d",
+                       API_LIMIT_MAX);
+        return false;
+    }
+    *list = (struct api_list){.request = request, .limit = (size_t)limit};
     api_begin(request);
     as_json_begin_array(&request->json);
-}
-
-bool api_list_begin_item(struct api_list *list)
-{
-    list->is_cut = list->is_cut || list->count == list->limit;
-    if (list->is_cut)
-        return false;
-    list->count++;
-    list->before = list->request->json;
-    list->size_before = list->request->api->body.size;
     return true;
 }
 
-void api_list_end_item(struct api_list *list)
+void api_list_add(struct api_list *list, const struct as_row *rows, const void *item)
 {
     struct as_buf *body = &list->request->api->body;
+    const struct as_json_writer before = list->request->json;
+    const size_t size_before = body->size;
+    list->is_cut = list->is_cut || list->count == list->limit;
+    if (list->is_cut)
+        return;
+    list->count++;
+    as_rows_write(&list->request->json, rows, item);
     if (as_buf_check(body) == 0)
         return;
     list->is_cut = true;
-    list->request->json = list->before;
-    body->size = list->size_before;
+    list->request->json = before;
+    body->size = size_before;
     body->failed = false;
 }
 
@@ -235,56 +233,53 @@ void api_list_end(struct api_list *list)
     api_end(list->request);
 }
 
-void api_write_time(struct api_request *request, const char *key, as_wall_time time)
+void api_answer_object(struct api_request *request, const struct as_row *rows, const void *from)
 {
-    char text[AS_RFC3339_SIZE];
-    as_wall_time_print(time, text);
-    as_json_write_member(&request->json, key, text);
+    api_begin(request);
+    as_rows_write(&request->json, rows, from);
+    api_end(request);
 }
 
-void api_write_text(struct api_request *request, const char *key, const char *text)
+/*
+ * Types of rows.
+ */
+
+static const void *api_row_at(const struct as_row *row, const void *base)
 {
-    if (text) {
-        as_json_write_member(&request->json, key, text);
-        return;
-    }
-    as_json_write_key(&request->json, key);
-    as_json_write_null(&request->json);
+    return (const char *)base + row->at;
 }
 
-void api_write_moment(struct api_request *request, const char *key, struct as_moment moment)
+struct api_request *api_get_request(struct as_json_writer *json)
 {
-    if (as_moment_is_set(moment))
-        api_write_time(request, key, moment.wall);
-    else
-        api_write_text(request, key, NULL);
+    return (struct api_request *)(void *)((char *)json - offsetof(struct api_request, json));
 }
 
-void api_write_pause(struct api_request *request, const struct as_pause_view *pause)
+static void api_credential_write(struct as_json_writer *json, const struct as_row *row,
+                                 const void *base)
 {
-    struct as_json_writer *json = &request->json;
-    as_json_write_key(json, "paused");
-    if (!pause->is_set) {
-        as_json_write_null(json);
-        return;
-    }
-    as_json_begin_object(json);
-    as_json_write_member(json, "who", api_show_credential(request, pause->who));
-    as_json_write_member(json, "reason", pause->reason);
-    as_json_write_member(json, "direction", as_ways_get_word(pause->ways));
-    as_json_write_member_bool(json, "kill_switch", pause->is_halt);
-    api_write_moment(request, "since", pause->since);
-    api_write_moment(request, "until", pause->until);
-    as_json_end_object(json);
+    const char *const *name = api_row_at(row, base);
+    as_json_write_string(json, api_show_credential(api_get_request(json), *name));
 }
 
-void api_write_size(struct api_request *request, const char *key, bool has_size, int32_t size)
+static bool api_moment_is_unset(const struct as_row *row, const void *base)
 {
-    if (has_size)
-        as_json_write_member_i64(&request->json, key, size);
-    else
-        api_write_text(request, key, NULL);
+    return !as_moment_is_set(*(const struct as_moment *)api_row_at(row, base));
 }
+
+/* Its wall time. */
+static void api_moment_write(struct as_json_writer *json, const struct as_row *row,
+                             const void *base)
+{
+    as_row_exact.write(json, row, (const char *)base + offsetof(struct as_moment, wall));
+}
+
+const struct as_row_type as_row_credential = {.write = api_credential_write};
+const struct as_row_type as_row_moment = {.write = api_moment_write,
+                                          .is_unset = api_moment_is_unset};
+
+API_WORD(answer, as_approval_answer, as_approval_answer_get_word)
+API_WORD(direction, as_direction, as_direction_get_word)
+API_WORD(reason, as_reason, as_reason_get_word)
 
 /*
  * Why the last attempt to read or set a target failed, as text: the last failure per target, for at
@@ -409,30 +404,26 @@ static void api_keep_action(struct as_api *api, const struct as_action_record *r
     api->decision_bytes += json->size + 1;
 }
 
-static void write_decision(struct api_request *request, const struct kept_decision *decision)
-{
-    struct as_json_writer *json = &request->json;
-    as_json_begin_object(json);
-    as_json_write_member(json, "id", decision->id);
-    api_write_time(request, "time", decision->at);
-    as_json_write_member(json, "target", decision->target);
-    as_json_write_member(json, "target_name", decision->target_name);
-    api_write_text(request, "rule", decision->rule);
-    as_json_write_member(json, "reason", as_reason_get_word(decision->reason));
-    as_json_write_member(json, "direction", as_direction_get_word(decision->direction));
-    as_json_write_member_i64(json, "replicas", decision->replicas);
-    as_json_write_member_i64(json, "desired", decision->desired);
-    if (decision->has_would)
-        as_json_write_member_i64(json, "would", decision->would);
-    as_json_end_object(json);
-}
+static const struct as_row decision_rows[] = {
+    {AS_ROW_CHARS("id", kept_decision, id, REQUIRED)},
+    {AS_ROW("time", exact, kept_decision, at, REQUIRED)},
+    {AS_ROW("target", own_text, kept_decision, target, REQUIRED)},
+    {AS_ROW("target_name", own_text, kept_decision, target_name, REQUIRED)},
+    {AS_ROW("rule", own_maybe_text, kept_decision, rule, NULLABLE)},
+    {AS_ROW("reason", word, kept_decision, reason, REQUIRED), .get_word = get_reason},
+    {AS_ROW("direction", word, kept_decision, direction, REQUIRED), .get_word = get_direction},
+    {AS_ROW("replicas", i32, kept_decision, replicas, REQUIRED)},
+    {AS_ROW("desired", i32, kept_decision, desired, REQUIRED)},
+    {AS_ROW("would", i32, kept_decision, would, DEFAULT),
+     .has_at = AS_ROW_HAS(kept_decision, has_would)},
+    {.name = NULL},
+};
 
 struct filter {
     const char *target, *rule, *before;
     bool has_reason;
     enum as_reason reason;
     as_maybe_time since;
-    size_t limit;
 };
 
 static int read_filter(const struct api_request *request, struct filter *filter,
@@ -449,9 +440,7 @@ static int read_filter(const struct api_request *request, struct filter *filter,
         as_error_set(error, "reason: there is no reason code %s", reason);
         return -EINVAL;
     }
-    const int status = api_parameter_get_time(request, "since", &filter->since, error);
-    return status != 0 ? status
-                       : api_parameter_get_limit(request, DECISIONS_DEFAULT, &filter->limit, error);
+    return api_parameter_get_time(request, "since", &filter->since, error);
 }
 
 static bool api_is_wanted(const struct filter *filter, const struct kept_decision *decision)
@@ -491,24 +480,14 @@ void api_answer_decisions(struct api_request *request)
         as_reply_error(request->exchange, 400, NULL, "%s", error.text);
         return;
     }
-    api_list_begin(&list, request, filter.limit);
+    if (!api_list_begin(&list, request, DECISIONS_DEFAULT))
+        return;
     const struct kept_decision *decision = get_first(request->api, &filter);
-    for (; decision; decision = TAILQ_NEXT(decision, next)) {
-        if (!api_is_wanted(&filter, decision))
-            continue;
-        if (!api_list_begin_item(&list))
-            break;
-        write_decision(request, decision);
-        api_list_end_item(&list);
+    for (; decision && !list.is_cut; decision = TAILQ_NEXT(decision, next)) {
+        if (api_is_wanted(&filter, decision))
+            api_list_add(&list, decision_rows, decision);
     }
     api_list_end(&list);
-}
-
-/* A narrowed reader gets a record without names of credentials that are not its own. */
-static void write_record(struct api_request *request, const struct kept_decision *decision)
-{
-    if (!api_write_document(request, decision->record, decision->record_size))
-        write_decision(request, decision);
 }
 
 void api_answer_decision(struct api_request *request)
@@ -522,10 +501,9 @@ void api_answer_decision(struct api_request *request)
         return;
     }
     api_begin(request);
-    if (decision->record)
-        write_record(request, decision);
-    else
-        write_decision(request, decision);
+    /* A narrowed reader gets a record without names of credentials that are not its own. */
+    if (!decision->record || !api_write_document(request, decision->record, decision->record_size))
+        as_rows_write(&request->json, decision_rows, decision);
     api_end(request);
 }
 
@@ -535,47 +513,36 @@ void api_answer_decision(struct api_request *request)
 
 #define APPROVALS_DEFAULT 1000
 
-static void list_approval(void *context, const struct as_approval_view *view)
+static const struct as_row approval_rows[] = {
+    {AS_ROW("id", text, as_approval_view, state.id, REQUIRED)},
+    {AS_ROW("answer", word, as_approval_view, state.answer, REQUIRED), .get_word = get_answer},
+    {AS_ROW("target", text, as_approval_view, target, REQUIRED)},
+    {AS_ROW("target_name", text, as_approval_view, name, REQUIRED)},
+    {AS_ROW("rule", text, as_approval_view, state.rule, REQUIRED)},
+    {AS_ROW("incident", text, as_approval_view, state.incident, REQUIRED)},
+    {AS_ROW("direction", is_up, as_approval_view, state.is_up, REQUIRED)},
+    {AS_ROW("from", i32, as_approval_view, state.from, REQUIRED)},
+    {AS_ROW("to", i32, as_approval_view, state.to, REQUIRED)},
+    {AS_ROW("unit", text, as_approval_view, unit, OPTIONAL)},
+    {AS_ROW("decision", text, as_approval_view, state.decision, REQUIRED)},
+    {AS_ROW("asked", exact, as_approval_view, state.asked.wall, REQUIRED)},
+    {AS_ROW("answered", moment, as_approval_view, state.answered, NULLABLE)},
+    {AS_ROW("until", exact, as_approval_view, until, REQUIRED)},
+    {AS_ROW("who", credential, as_approval_view, state.who, REQUIRED)},
+    {.name = NULL},
+};
+
+static void list_approval(void *list, const struct as_approval_view *view)
 {
-    struct api_list *list = context;
-    struct api_request *request = list->request;
-    struct as_json_writer *json = &request->json;
-    const struct as_approval_state *state = &view->state;
-    if (!api_list_begin_item(list))
-        return;
-    as_json_begin_object(json);
-    as_json_write_member(json, "id", state->id);
-    as_json_write_member(json, "answer", as_approval_answer_get_word(state->answer));
-    as_json_write_member(json, "target", view->target);
-    as_json_write_member(json, "target_name", view->name);
-    as_json_write_member(json, "rule", state->rule);
-    as_json_write_member(json, "incident", state->incident);
-    as_json_write_member(json, "direction",
-                         as_direction_get_word(state->is_up ? AS_DIRECTION_UP : AS_DIRECTION_DOWN));
-    as_json_write_member_i64(json, "from", state->from);
-    as_json_write_member_i64(json, "to", state->to);
-    if (*view->unit)
-        as_json_write_member(json, "unit", view->unit);
-    as_json_write_member(json, "decision", state->decision);
-    api_write_time(request, "asked", state->asked.wall);
-    api_write_moment(request, "answered", state->answered);
-    api_write_time(request, "until", view->until);
-    as_json_write_member(json, "who", api_show_credential(request, state->who));
-    as_json_end_object(json);
-    api_list_end_item(list);
+    api_list_add(list, approval_rows, view);
 }
 
 void api_answer_approvals(struct api_request *request)
 {
     const struct as_view *view = &request->view;
-    struct as_error error = AS_ERROR_INIT;
     struct api_list list;
-    size_t limit;
-    if (api_parameter_get_limit(request, APPROVALS_DEFAULT, &limit, &error) != 0) {
-        as_reply_error(request->exchange, 400, NULL, "%s", error.text);
+    if (!api_list_begin(&list, request, APPROVALS_DEFAULT))
         return;
-    }
-    api_list_begin(&list, request, limit);
     if (view->engine)
         as_engine_visit_approvals(view->engine, view->mono, view->wall, list_approval, &list);
     api_list_end(&list);
@@ -586,91 +553,82 @@ void api_answer_approvals(struct api_request *request)
  */
 
 #define INCIDENTS_DEFAULT 1000
-#define FINGERPRINT_SIZE  17
 
-static void api_write_labels(struct as_json_writer *json, const char *key,
-                             const struct as_labels *labels)
+struct incident_answer {
+    const struct as_incident_state *state;
+    const struct as_incident_target *targets;
+    size_t target_count;
+    bool is_silenced;
+};
+
+static void api_labels_write(struct as_json_writer *json, const struct as_row *row,
+                             const void *base)
 {
-    as_json_write_key(json, key);
+    const struct as_labels *labels = *(const struct as_labels *const *)api_row_at(row, base);
     as_json_begin_object(json);
     for (uint32_t i = 0; labels && i < labels->count; i++)
         as_json_write_member(json, labels->items[i].name, labels->items[i].value);
     as_json_end_object(json);
 }
 
-static void write_targets(struct api_request *request, const struct as_incident_target *targets,
-                          size_t count)
-{
-    struct as_json_writer *json = &request->json;
-    as_json_write_key(json, "targets");
-    as_json_begin_array(json);
-    for (size_t i = 0; i < count; i++) {
-        as_json_begin_object(json);
-        as_json_write_member(json, "target", targets[i].target);
-        as_json_write_member(json, "rule", targets[i].rule);
-        api_write_size(request, "replicas", targets[i].replicas >= 0, targets[i].replicas);
-        as_json_end_object(json);
-    }
-    as_json_end_array(json);
-}
-
 /* First who opened it, then who else reported it. */
-static void write_credentials(struct api_request *request, const struct as_incident_state *state)
+static void api_credentials_write(struct as_json_writer *json, const struct as_row *row,
+                                  const void *base)
 {
-    const struct as_view *view = &request->view;
-    const bool sees_all = as_scope_is_whole(view->scopes, view->scope_count, request->who);
-    as_json_write_key(&request->json, "credentials");
-    as_json_begin_array(&request->json);
+    const struct api_request *request = api_get_request(json);
+    const struct as_incident_state *state = base;
+    as_json_begin_array(json);
     for (size_t i = 0; i < state->credential_count; i++) {
         const char *name = state->credentials[i];
-        if (sees_all || name[0] == '\0' || strcmp(name, request->who) == 0)
-            as_json_write_string(&request->json, name);
+        if (api_may_see(request, name))
+            as_json_write_string(json, name);
     }
-    as_json_end_array(&request->json);
+    as_json_end_array(json);
 }
 
-static void list_incident(void *context, const struct as_incident_state *state,
+static const struct as_row_type as_row_labels = {.write = api_labels_write};
+#define AS_ROW_TYPE_labels const struct as_labels *
+
+static const struct as_row incident_target_rows[] = {
+    {AS_ROW("target", text, as_incident_target, target, REQUIRED)},
+    {AS_ROW("rule", text, as_incident_target, rule, REQUIRED)},
+    {AS_ROW("replicas", size, as_incident_target, replicas, NULLABLE)},
+    {.name = NULL},
+};
+
+#define STATE .via = AS_ROW_VIA(incident_answer, state)
+
+static const struct as_row incident_rows[] = {
+    {AS_ROW("digest", digest, as_incident_state, key.digest, REQUIRED), STATE},
+    {AS_ROW("fingerprint", hex, as_incident_state, fingerprint, REQUIRED), STATE},
+    {AS_ROW("startsAt", exact, as_incident_state, starts_at, REQUIRED), STATE},
+    {AS_ROW("opened", moment, as_incident_state, opened, NULLABLE), STATE},
+    {AS_ROW("seen", moment, as_incident_state, seen, NULLABLE), STATE},
+    {AS_ROW("receivers", texts, as_incident_state, receivers, REQUIRED), STATE,
+     .count_at = AS_ROW_COUNT(as_incident_state, receiver_count)},
+    {API_HOOK("credentials", api_credentials_write), STATE},
+    {AS_ROW("silenced", flag, incident_answer, is_silenced, REQUIRED)},
+    {AS_ROW("labels", labels, as_incident_state, labels, REQUIRED), STATE},
+    {AS_ROW("annotations", labels, as_incident_state, annotations, REQUIRED), STATE},
+    {AS_ROW_OF("targets", list, incident_answer, targets, REQUIRED, incident_target_rows),
+     .count_at = AS_ROW_COUNT(incident_answer, target_count)},
+    {.name = NULL},
+};
+
+static void list_incident(void *list, const struct as_incident_state *state,
                           const struct as_incident_target *targets, size_t target_count)
 {
-    struct api_list *list = context;
-    struct api_request *request = list->request;
-    struct as_json_writer *json = &request->json;
-    char fingerprint[FINGERPRINT_SIZE], digest[AS_DIGEST_TEXT_SIZE];
-    if (!state->is_open || !api_list_begin_item(list))
-        return;
-    (void)snprintf(fingerprint, sizeof(fingerprint), "%016llx",
-                   (unsigned long long)state->fingerprint);
-    as_json_begin_object(json);
-    as_digest_print(&state->key.digest, digest);
-    as_json_write_member(json, "digest", digest);
-    as_json_write_member(json, "fingerprint", fingerprint);
-    api_write_time(request, "startsAt", state->starts_at);
-    api_write_moment(request, "opened", state->opened);
-    api_write_moment(request, "seen", state->seen);
-    as_json_write_key(json, "receivers");
-    as_json_begin_array(json);
-    for (size_t i = 0; i < state->receiver_count; i++)
-        as_json_write_string(json, state->receivers[i]);
-    as_json_end_array(json);
-    write_credentials(request, state);
-    as_json_write_member_bool(json, "silenced", as_moment_is_set(state->silenced));
-    api_write_labels(json, "labels", state->labels);
-    api_write_labels(json, "annotations", state->annotations);
-    write_targets(request, targets, target_count);
-    as_json_end_object(json);
-    api_list_end_item(list);
+    const struct incident_answer answer = {state, targets, target_count,
+                                           as_moment_is_set(state->silenced)};
+    if (state->is_open)
+        api_list_add(list, incident_rows, &answer);
 }
 
 void api_answer_incidents(struct api_request *request)
 {
-    struct as_error error = AS_ERROR_INIT;
     struct api_list list;
-    size_t limit;
-    if (api_parameter_get_limit(request, INCIDENTS_DEFAULT, &limit, &error) != 0) {
-        as_reply_error(request->exchange, 400, NULL, "%s", error.text);
+    if (!api_list_begin(&list, request, INCIDENTS_DEFAULT))
         return;
-    }
-    api_list_begin(&list, request, limit);
     if (request->view.engine)
         as_engine_visit_incidents(request->view.engine, list_incident, &list);
     api_list_end(&list);

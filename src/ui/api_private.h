@@ -22,6 +22,9 @@
 #include <alertscaler/ui/api.h>
 #include <alertscaler/ui/history.h>
 
+struct as_row;
+struct as_row_type;
+
 #define API_BODY_MAX  ((size_t)16 * 1024 * 1024)
 #define API_LIMIT_MAX 1000000
 
@@ -84,6 +87,7 @@ struct api_request {
 /* Writes {"status":"success","data": and the caller then writes the value to request->json. */
 void api_begin(struct api_request *request);
 void api_end(struct api_request *request); /* sends it too */
+void api_answer_object(struct api_request *request, const struct as_row *rows, const void *from);
 void api_reply_body(struct api_request *request, int status, const char *content_type,
                     const char *headers);
 
@@ -91,21 +95,41 @@ void api_reply_body(struct api_request *request, int status, const char *content
 struct api_list {
     struct api_request *request;
     size_t limit, count;
-    bool is_cut;
-    struct as_json_writer before; /* the present item */
-    size_t size_before;
+    bool is_cut; /* no more items are written */
 };
-void api_list_begin(struct api_list *list, struct api_request *request, size_t limit);
-bool api_list_begin_item(struct api_list *list) AS_MUST_USE; /* false: write no more */
-void api_list_end_item(struct api_list *list);
+/* `fallback`: the limit if the request has none. False after answering a request with a wrong
+ * limit. */
+bool api_list_begin(struct api_list *list, struct api_request *request,
+                    size_t fallback) AS_MUST_USE;
+void api_list_add(struct api_list *list, const struct as_row *rows, const void *item);
 void api_list_end(struct api_list *list); /* sends it too */
 
-void api_write_time(struct api_request *request, const char *key, as_wall_time time);
-void api_write_moment(struct api_request *request, const char *key, struct as_moment moment);
-/* An object with who, reason, since, until and kill_switch; null if not paused. */
-void api_write_pause(struct api_request *request, const struct as_pause_view *pause);
-void api_write_size(struct api_request *request, const char *key, bool has_size, int32_t size);
-void api_write_text(struct api_request *request, const char *key, const char *text); /* or null */
+/*
+ * Answers are tables of rows, which stand in the order of the members. Types may read the request,
+ * because its writer writes the answer.
+ */
+
+/* The request whose answer is written. */
+struct api_request *api_get_request(struct as_json_writer *json);
+
+extern const struct as_row_type as_row_credential; /* const char *, as the reader may see it */
+extern const struct as_row_type as_row_moment;     /* struct as_moment */
+#define AS_ROW_TYPE_credential const char *
+#define AS_ROW_TYPE_moment     struct as_moment
+
+/* A row whose member is written by a function. */
+#define API_HOOK(NAME, WRITE)                                                                      \
+    .name = (NAME), .type = &(const struct as_row_type)                                            \
+    {                                                                                              \
+        .write = (WRITE)                                                                           \
+    }
+
+/* For rows of type word. */
+#define API_WORD(NAME, ENUM, GET_WORD)                                                             \
+    static const char *get_##NAME(unsigned value)                                                  \
+    {                                                                                              \
+        return GET_WORD((enum ENUM)value);                                                         \
+    }
 
 /* api_targets.c: calls `each` for the target with this name, or with this id in any spelling;
  * false: there is none. Targets of one template have no name of their own. */
@@ -117,9 +141,6 @@ void api_print_matcher(const struct as_matcher *matcher, struct as_buf *out);
 void api_write_action(struct as_json_writer *json, const struct as_rule *rule);
 
 const char *api_parameter_find(const struct api_request *request, const char *name); /* "": NULL */
-/* 0, or -EINVAL with an error for the client. */
-int api_parameter_get_limit(const struct api_request *request, size_t fallback, size_t *limit_out,
-                            struct as_error *error) AS_MUST_USE;
 /* request->rest, percent-decoded, for free(); NULL if malformed. */
 char *api_decode_rest(const struct api_request *request) AS_MUST_USE;
 const struct kept_decision *api_find_decision(const struct as_api *api, const char *id); /* NULL */

@@ -1,10 +1,12 @@
 /*
- * Rules as in the rule files.
+ * Rules as in the rule files. The forms of an action depend on its kind, so that a table of rows
+ * does not describe them.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include <alertscaler/base/number.h>
+#include <alertscaler/doc/rows.h>
 
 #include "api_private.h"
 
@@ -47,11 +49,17 @@ void api_print_matcher(const struct as_matcher *matcher, struct as_buf *out)
     print_quoted(out, matcher->value);
 }
 
-static void write_matcher(struct as_json_writer *json, const struct as_matcher *matcher)
+static void rule_matchers_write(struct as_json_writer *json, const struct as_row *row,
+                                const void *base)
 {
-    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(MATCHER_MAX);
-    api_print_matcher(matcher, &text);
-    as_json_write_string_size(json, text.data, text.size);
+    const struct as_rule *rule = base;
+    as_json_begin_array(json);
+    for (size_t i = 0; i < rule->matcher_count; i++) {
+        AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(MATCHER_MAX);
+        api_print_matcher(&rule->matchers[i], &text);
+        as_json_write_string_size(json, text.data, text.size);
+    }
+    as_json_end_array(json);
 }
 
 static void rules_write_percent(struct as_json_writer *json, const char *key, double percent)
@@ -177,8 +185,16 @@ void api_write_action(struct as_json_writer *json, const struct as_rule *rule)
     rules_write_action(json, &rule->action, &rule->source);
 }
 
-static void write_ending(struct as_json_writer *json, const struct as_ending *ending)
+static void rule_action_write(struct as_json_writer *json, const struct as_row *row,
+                              const void *base)
 {
+    api_write_action(json, base);
+}
+
+static void rule_ending_write(struct as_json_writer *json, const struct as_row *row,
+                              const void *base)
+{
+    const struct as_ending *ending = &((const struct as_rule *)base)->on_resolved;
     static const struct as_source none = {.kind = AS_SOURCE_NONE};
     char after[AS_DURATION_SIZE];
     switch (ending->kind) {
@@ -197,8 +213,10 @@ static void write_ending(struct as_json_writer *json, const struct as_ending *en
     }
 }
 
-static void write_guard(struct as_json_writer *json, const struct as_rule *rule)
+static void rule_guard_write(struct as_json_writer *json, const struct as_row *row,
+                             const void *base)
 {
+    const struct as_rule *rule = base;
     switch (rule->guard_kind) {
     case AS_GUARD_ABSENT: as_json_write_null(json); break;
     case AS_GUARD_WAIVED: as_json_write_string(json, "none"); break;
@@ -210,67 +228,65 @@ static void write_guard(struct as_json_writer *json, const struct as_rule *rule)
     }
 }
 
-static void rules_write_fallback(struct api_request *request, const struct as_fallback *fallback)
+static void duration_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    char after[AS_DURATION_SIZE];
-    if (fallback->at_least == 0) {
-        api_write_text(request, "fallback", NULL);
-        return;
-    }
-    as_duration_print(fallback->after_us, after);
-    as_json_write_key(&request->json, "fallback");
-    as_json_begin_object(&request->json);
-    as_json_write_member(&request->json, "after", after);
-    as_json_write_member_i64(&request->json, "at_least", fallback->at_least);
-    as_json_end_object(&request->json);
+    char text[AS_DURATION_SIZE];
+    as_duration_print(*(const int64_t *)(const void *)((const char *)base + row->at), text);
+    as_json_write_string(json, text);
 }
 
-static void write_rule(struct api_request *request, const struct as_rule *rule)
+static bool duration_is_unset(const struct as_row *row, const void *base)
 {
-    struct as_json_writer *json = &request->json;
-    char every[AS_DURATION_SIZE];
-    as_duration_print(rule->every_us, every);
-    as_json_begin_object(json);
-    as_json_write_member(json, "name", rule->name);
-    as_json_write_key(json, "match");
-    as_json_begin_array(json);
-    for (size_t i = 0; i < rule->matcher_count; i++)
-        write_matcher(json, &rule->matchers[i]);
-    as_json_end_array(json);
-    as_json_write_key(json, "receivers");
-    as_json_begin_array(json);
-    for (size_t i = 0; i < rule->receiver_count; i++)
-        as_json_write_string(json, rule->receivers[i]);
-    as_json_end_array(json);
-    as_json_write_member(json, "target", request->view.ruleset->targets[rule->target].name);
-    as_json_write_key(json, "action");
-    rules_write_action(json, &rule->action, &rule->source);
-    as_json_write_key(json, "on_resolved");
-    write_ending(json, &rule->on_resolved);
-    api_write_text(request, "every", rule->every_us > 0 ? every : NULL);
-    rules_write_fallback(request, &rule->fallback);
-    api_write_size(request, "max_steps", rule->max_steps > 0, (int32_t)rule->max_steps);
-    as_json_write_key(json, "guard");
-    write_guard(json, rule);
-    as_json_write_member_bool(json, "dry_run", rule->dry_run);
-    as_json_write_member_bool(json, "enabled", rule->enabled);
-    as_json_end_object(json);
+    return *(const int64_t *)(const void *)((const char *)base + row->at) == 0;
 }
+
+static const struct as_row_type as_row_duration = {.write = duration_write,
+                                                   .is_unset = duration_is_unset};
+#define AS_ROW_TYPE_duration int64_t
+
+static void rule_target_write(struct as_json_writer *json, const struct as_row *row,
+                              const void *base)
+{
+    const struct as_ruleset *ruleset = api_get_request(json)->view.ruleset;
+    as_json_write_string(json, ruleset->targets[((const struct as_rule *)base)->target].name);
+}
+
+static bool rule_has_no_fallback(const void *rule)
+{
+    return ((const struct as_rule *)rule)->fallback.at_least == 0;
+}
+
+static const struct as_row fallback_rows[] = {
+    {AS_ROW("after", duration, as_fallback, after_us, REQUIRED)},
+    {AS_ROW("at_least", i32, as_fallback, at_least, REQUIRED)},
+    {.name = NULL},
+};
+
+static const struct as_row rule_rows[] = {
+    {AS_ROW("name", own_text, as_rule, name, REQUIRED)},
+    {API_HOOK("match", rule_matchers_write)},
+    {AS_ROW("receivers", own_texts, as_rule, receivers, REQUIRED),
+     .count_at = AS_ROW_COUNT(as_rule, receiver_count)},
+    {API_HOOK("target", rule_target_write)},
+    {API_HOOK("action", rule_action_write)},
+    {API_HOOK("on_resolved", rule_ending_write)},
+    {AS_ROW("every", duration, as_rule, every_us, NULLABLE)},
+    {AS_ROW_PART("fallback", as_rule, fallback, NULLABLE, fallback_rows),
+     .is_unset = rule_has_no_fallback},
+    {AS_ROW("max_steps", u32, as_rule, max_steps, NULLABLE)},
+    {API_HOOK("guard", rule_guard_write)},
+    {AS_ROW("dry_run", flag, as_rule, dry_run, REQUIRED)},
+    {AS_ROW("enabled", flag, as_rule, enabled, REQUIRED)},
+    {.name = NULL},
+};
 
 void api_answer_rules(struct api_request *request)
 {
-    struct as_error error = AS_ERROR_INIT;
-    struct api_list list;
-    size_t limit;
-    if (api_parameter_get_limit(request, API_LIMIT_MAX, &limit, &error) != 0) {
-        as_reply_error(request->exchange, 400, NULL, "%s", error.text);
-        return;
-    }
     const struct as_ruleset *ruleset = request->view.ruleset;
-    api_list_begin(&list, request, limit);
-    for (size_t i = 0; i < ruleset->rule_count && api_list_begin_item(&list); i++) {
-        write_rule(request, &ruleset->rules[i]);
-        api_list_end_item(&list);
-    }
+    struct api_list list;
+    if (!api_list_begin(&list, request, API_LIMIT_MAX))
+        return;
+    for (size_t i = 0; i < ruleset->rule_count && !list.is_cut; i++)
+        api_list_add(&list, rule_rows, &ruleset->rules[i]);
     api_list_end(&list);
 }

@@ -7,298 +7,355 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/sized.h>
+#include <alertscaler/doc/rows.h>
 #include <alertscaler/kube/kube_rivals.h>
 #include <alertscaler/model/forbidden.h>
 #include <alertscaler/runtime/version.h>
 
 #include "api_private.h"
 
-static void write_libraries(struct as_json_writer *json)
+API_WORD(holder, as_holder, as_holder_get_word)
+API_WORD(reason, as_reason, as_reason_get_word)
+API_WORD(ways, as_ways, as_ways_get_word)
+
+static const struct as_row pause_rows[] = {
+    {AS_ROW("who", credential, as_pause_view, who, REQUIRED)},
+    {AS_ROW("reason", text, as_pause_view, reason, REQUIRED)},
+    {AS_ROW("direction", word, as_pause_view, ways, REQUIRED), .get_word = get_ways},
+    {AS_ROW("kill_switch", flag, as_pause_view, is_halt, REQUIRED)},
+    {AS_ROW("since", moment, as_pause_view, since, NULLABLE)},
+    {AS_ROW("until", moment, as_pause_view, until, NULLABLE)},
+    {.name = NULL},
+};
+
+/*
+ * The status.
+ */
+
+struct status_answer {
+    const struct as_view *view;
+    const struct as_ruleset *ruleset;
+    const char *version, *revision, *instance;
+    bool is_ready;
+    struct as_pause_view pause;
+    int64_t incident_expiry_s;
+    struct as_engine_counts counts;
+    struct as_storage_counts storage;
+};
+
+static void status_libraries_write(struct as_json_writer *json, const struct as_row *row,
+                                   const void *base)
 {
     const struct as_library *libraries;
     const size_t count = as_version_get_libraries(&libraries);
-    as_json_write_key(json, "libraries");
     as_json_begin_object(json);
     for (size_t i = 0; i < count; i++)
         as_json_write_member(json, libraries[i].name, libraries[i].version);
     as_json_end_object(json);
 }
 
-static void write_counts(struct as_json_writer *json, const struct as_view *view)
-{
-    const struct as_engine_counts counts =
-        view->engine ? as_engine_get_counts(view->engine) : (struct as_engine_counts){0};
-    const struct as_storage_counts storage =
-        view->storage ? as_storage_get_counts(view->storage) : (struct as_storage_counts){0};
-    as_json_write_member_i64(json, "targets", (int64_t)counts.targets);
-    as_json_write_member_i64(json, "incidents_open", (int64_t)counts.incidents_open);
-    as_json_write_member_i64(json, "connections", view->connections);
-    as_json_write_key(json, "queues");
-    as_json_begin_object(json);
-    as_json_write_member_i64(json, "notifications", (int64_t)view->unanswered);
-    as_json_write_member_i64(json, "storage", (int64_t)storage.waiting_batches);
-    as_json_write_member_i64(json, "targets", (int64_t)counts.targets_busy);
-    as_json_end_object(json);
-    as_json_write_key(json, "action_log");
-    as_json_begin_object(json);
-    as_json_write_member_i64(json, "seq", (int64_t)storage.head.seq);
-    as_json_write_member(json, "hash", storage.head.hash);
-    as_json_end_object(json);
-}
+static const struct as_row leadership_rows[] = {
+    {AS_ROW("holder", text, as_leader_view, holder, NULLABLE)},
+    {AS_ROW("identity", text, as_leader_view, identity, REQUIRED)},
+    {AS_ROW("problem", maybe_text, as_leader_view, problem, NULLABLE)},
+    {AS_ROW("paused", maybe_text, as_leader_view, paused, NULLABLE)},
+    {.name = NULL},
+};
 
-static void write_leadership(struct api_request *request)
-{
-    const struct as_leader_view *leader = &request->view.leader;
-    struct as_json_writer *json = &request->json;
-    as_json_write_key(json, "leadership");
-    as_json_begin_object(json);
-    api_write_text(request, "holder", *leader->holder ? leader->holder : NULL);
-    as_json_write_member(json, "identity", leader->identity);
-    api_write_text(request, "problem", leader->problem);
-    api_write_text(request, "paused", leader->paused);
-    as_json_end_object(json);
-}
+#define VIEW    .via = AS_ROW_VIA(status_answer, view)
+#define RULESET .via = AS_ROW_VIA(status_answer, ruleset)
+
+static const struct as_row queues_rows[] = {
+    {AS_ROW("notifications", u64, as_view, unanswered, REQUIRED), VIEW},
+    {AS_ROW("storage", u64, status_answer, storage.waiting_batches, REQUIRED)},
+    {AS_ROW("targets", u64, status_answer, counts.targets_busy, REQUIRED)},
+    {.name = NULL},
+};
+
+static const struct as_row action_log_rows[] = {
+    {AS_ROW("seq", u64, status_answer, storage.head.seq, REQUIRED)},
+    {AS_ROW_CHARS("hash", status_answer, storage.head.hash, REQUIRED)},
+    {.name = NULL},
+};
+
+static const struct as_row status_rows[] = {
+    {AS_ROW("version", text, status_answer, version, REQUIRED)},
+    {AS_ROW("revision", text, status_answer, revision, REQUIRED)},
+    {API_HOOK("libraries", status_libraries_write)},
+    {AS_ROW("instance", text, status_answer, instance, REQUIRED)},
+    {AS_ROW("started", exact, as_view, started, REQUIRED), VIEW},
+    {AS_ROW("time", exact, as_view, wall, REQUIRED), VIEW},
+    {AS_ROW("ready", flag, status_answer, is_ready, REQUIRED)},
+    {AS_ROW("not_ready", maybe_text, as_view, not_ready, NULLABLE), VIEW},
+    {AS_ROW("leader", flag, as_view, leader.is_leader, REQUIRED), VIEW},
+    {AS_ROW_PART("leadership", as_view, leader, REQUIRED, leadership_rows), VIEW},
+    {AS_ROW("dry_run", flag, as_view, dry_run, REQUIRED), VIEW},
+    {AS_ROW_PART("paused", status_answer, pause, REQUIRED, pause_rows),
+     .has_at = AS_ROW_HAS(status_answer, pause.is_set)},
+    {AS_ROW("incident_expiry_seconds", i64, status_answer, incident_expiry_s, REQUIRED)},
+    {AS_ROW("config_digest", text, as_view, config_digest, REQUIRED), VIEW},
+    {AS_ROW_CHARS("rules_digest", as_ruleset, digest, REQUIRED), RULESET},
+    {AS_ROW("rules", u64, as_ruleset, rule_count, REQUIRED), RULESET},
+    {AS_ROW("targets", u64, status_answer, counts.targets, REQUIRED)},
+    {AS_ROW("incidents_open", u64, status_answer, counts.incidents_open, REQUIRED)},
+    {AS_ROW("connections", u32, as_view, connections, REQUIRED), VIEW},
+    {AS_ROW_SAME("queues", REQUIRED, queues_rows)},
+    {AS_ROW_SAME("action_log", REQUIRED, action_log_rows)},
+    {.name = NULL},
+};
+
+#undef VIEW
 
 void api_answer_status(struct api_request *request)
 {
     const struct as_view *view = &request->view;
-    struct as_json_writer *json = &request->json;
-    api_begin(request);
-    as_json_begin_object(json);
-    as_json_write_member(json, "version", as_version_get());
-    as_json_write_member(json, "revision", as_version_get_revision());
-    write_libraries(json);
-    as_json_write_member(json, "instance", request->api->instance);
-    api_write_time(request, "started", view->started);
-    api_write_time(request, "time", view->wall);
-    as_json_write_member_bool(json, "ready", !view->not_ready);
-    api_write_text(request, "not_ready", view->not_ready);
-    as_json_write_member_bool(json, "leader", view->leader.is_leader);
-    write_leadership(request);
-    as_json_write_member_bool(json, "dry_run", view->dry_run);
-    const struct as_pause_view pause =
-        view->engine ? as_engine_get_pause(view->engine, view->mono, view->wall)
-                     : (struct as_pause_view){.is_set = false};
-    api_write_pause(request, &pause);
-    as_json_write_member_i64(json, "incident_expiry_seconds",
-                             view->incident_expiry_us / AS_US_PER_S);
-    as_json_write_member(json, "config_digest", view->config_digest);
-    as_json_write_member(json, "rules_digest", view->ruleset->digest);
-    as_json_write_member_i64(json, "rules", (int64_t)view->ruleset->rule_count);
-    write_counts(json, view);
-    as_json_end_object(json);
-    api_end(request);
+    struct status_answer answer = {
+        .view = view,
+        .ruleset = view->ruleset,
+        .version = as_version_get(),
+        .revision = as_version_get_revision(),
+        .instance = request->api->instance,
+        .is_ready = !view->not_ready,
+        .incident_expiry_s = view->incident_expiry_us / AS_US_PER_S,
+    };
+    if (view->engine) {
+        answer.pause = as_engine_get_pause(view->engine, view->mono, view->wall);
+        answer.counts = as_engine_get_counts(view->engine);
+    }
+    if (view->storage)
+        answer.storage = as_storage_get_counts(view->storage);
+    api_answer_object(request, status_rows, &answer);
 }
 
-static void targets_write_address(struct as_json_writer *json, const struct as_target_ref *ref)
+/*
+ * Targets.
+ */
+
+struct target_answer {
+    const struct as_target_view *view;
+    const char *kind, *unit;
+    bool is_templated, is_dry_run;
+    int32_t min, max; /* -1: no rule uses the target any more */
+    bool has_floor, is_contended, has_decision;
+    const struct kept_decision *dry_run; /* the last decision, if it is a dry run; or NULL */
+    const struct as_other *others;
+    size_t other_count;
+    const char *failure, *failure_text; /* or NULL */
+};
+
+static void target_address_write(struct as_json_writer *json, const struct as_row *row,
+                                 const void *base)
 {
-    as_json_write_member(json, "kind", ref->kind->word);
-    as_json_write_key(json, "address");
+    const struct as_target_ref *ref = ((const struct as_target_view *)base)->ref;
     as_json_begin_object(json);
     for (size_t i = 0; i < ref->field_count; i++)
         as_json_write_member(json, ref->fields[i].key, ref->fields[i].value);
     as_json_end_object(json);
 }
 
-/* When a schedule that is in force ends; else when it next begins. */
-static void write_schedules(struct api_request *request, const struct as_target_config *config)
+struct schedule_answer {
+    const struct as_schedule *schedule;
+    struct as_schedule_state state;
+};
+
+#define SCHEDULE .via = AS_ROW_VIA(schedule_answer, schedule)
+
+static const struct as_row schedule_rows[] = {
+    {AS_ROW("name", own_text, as_schedule, name, REQUIRED), SCHEDULE},
+    {AS_ROW("in_force", flag, schedule_answer, state.is_in_force, REQUIRED)},
+    {AS_ROW("min", i32, as_schedule, min, REQUIRED), SCHEDULE,
+     .has_at = AS_ROW_HAS(as_schedule, has_min)},
+    {AS_ROW("max", i32, as_schedule, max, REQUIRED), SCHEDULE,
+     .has_at = AS_ROW_HAS(as_schedule, has_max)},
+    /* When a schedule that is in force ends; else when it next begins. */
+    {AS_ROW("changes", exact, schedule_answer, state.change.at, REQUIRED),
+     .has_at = AS_ROW_HAS(schedule_answer, state.change.set)},
+    {.name = NULL},
+};
+
+static void target_schedules_write(struct as_json_writer *json, const struct as_row *row,
+                                   const void *base)
 {
-    struct as_json_writer *json = &request->json;
-    as_json_write_key(json, "schedules");
+    const struct as_target_config *config = ((const struct as_target_view *)base)->config;
+    const as_wall_time now = api_get_request(json)->view.wall;
     as_json_begin_array(json);
     for (size_t i = 0; config && i < config->schedule_count; i++) {
         const struct as_schedule *schedule = &config->schedules[i];
-        const struct as_schedule_state look = as_schedule_state(schedule, request->view.wall);
-        char at[AS_RFC3339_SIZE];
-        as_wall_time_print(look.change.at, at);
-        as_json_begin_object(json);
-        as_json_write_member(json, "name", schedule->name);
-        as_json_write_member_bool(json, "in_force", look.is_in_force);
-        api_write_size(request, "min", schedule->has_min, schedule->min);
-        api_write_size(request, "max", schedule->has_max, schedule->max);
-        api_write_text(request, "changes", look.change.set ? at : NULL);
-        as_json_end_object(json);
+        const struct schedule_answer answer = {schedule, as_schedule_state(schedule, now)};
+        as_rows_write(json, schedule_rows, &answer);
     }
     as_json_end_array(json);
 }
 
-static void write_floor(struct api_request *request, const struct as_floor_view *floor)
+static const struct as_row hold_rows[] = {
+    {AS_ROW("direction", word, as_hold_view, ways, REQUIRED), .get_word = get_ways},
+    {AS_ROW("by", word, as_hold_view, by, REQUIRED), .get_word = get_holder},
+    {AS_ROW("name", text, as_hold_view, name, REQUIRED)},
+    {AS_ROW("until", exact, as_hold_view, until.at, REQUIRED),
+     .has_at = AS_ROW_HAS(as_hold_view, until.set)},
+    {.name = NULL},
+};
+
+static void write_hold(void *json, const struct as_hold_view *hold)
 {
-    struct as_json_writer *json = &request->json;
-    as_json_write_key(json, "floor");
-    if (floor->size == 0) {
-        as_json_write_null(json);
-        return;
-    }
-    as_json_begin_object(json);
-    as_json_write_member_i64(json, "replicas", floor->size);
-    as_json_write_member(json, "who", api_show_credential(request, floor->who));
-    as_json_write_member(json, "reason", floor->reason);
-    api_write_moment(request, "since", floor->since);
-    api_write_moment(request, "until", floor->until);
-    as_json_end_object(json);
+    as_rows_write(json, hold_rows, hold);
 }
 
-static void write_block(void *context, const struct as_hold_view *hold)
+static void target_holds_write(struct as_json_writer *json, const struct as_row *row,
+                               const void *base)
 {
-    struct api_request *request = context;
-    struct as_json_writer *json = &request->json;
-    char until[AS_RFC3339_SIZE];
-    as_wall_time_print(hold->until.at, until);
-    as_json_begin_object(json);
-    as_json_write_member(json, "direction", as_ways_get_word(hold->ways));
-    as_json_write_member(json, "by", as_holder_get_word(hold->by));
-    as_json_write_member(json, "name", hold->name);
-    api_write_text(request, "until", hold->until.set ? until : NULL);
-    as_json_end_object(json);
-}
-
-static void write_blocks(struct api_request *request, const struct as_target_view *target)
-{
-    const struct as_view *view = &request->view;
-    as_json_write_key(&request->json, "holds");
-    as_json_begin_array(&request->json);
-    as_engine_visit_holds(view->engine, target->ref, view->mono, view->wall, write_block, request);
-    as_json_end_array(&request->json);
-}
-
-static void write_last_decision(struct api_request *request, const struct as_target_view *target)
-{
-    struct as_json_writer *json = &request->json;
-    as_json_write_key(json, "last_decision");
-    if (!target->last_decision) {
-        as_json_write_null(json);
-        return;
-    }
-    as_json_begin_object(json);
-    as_json_write_member(json, "id", target->last_decision);
-    api_write_time(request, "time", target->last_at);
-    as_json_write_member(json, "reason", as_reason_get_word(target->last_reason));
-    api_write_text(request, "rule", target->last_rule);
-    const struct kept_decision *kept = target->last_reason == AS_REASON_DRY_RUN
-                                           ? api_find_decision(request->api, target->last_decision)
-                                           : NULL;
-    if (kept && kept->has_would)
-        as_json_write_member_i64(json, "would", kept->would);
-    as_json_end_object(json);
-}
-
-static void write_contended(struct api_request *request, const struct as_target_view *target)
-{
-    struct as_json_writer *json = &request->json;
-    as_json_write_key(json, "contended");
-    if (!as_moment_is_set(target->contended_until)) {
-        as_json_write_null(json);
-        return;
-    }
-    as_json_begin_object(json);
-    api_write_moment(request, "until", target->contended_until);
-    as_json_write_key(json, "set_backs");
+    const struct as_view *view = &api_get_request(json)->view;
+    const struct as_target_view *target = base;
     as_json_begin_array(json);
-    for (size_t i = 0; i < target->reverted_change_count; i++) {
-        const struct as_reverted_change *each = &target->reverted_changes[i];
-        as_json_begin_object(json);
-        api_write_moment(request, "at", each->at);
-        api_write_size(request, "from", true, each->from);
-        api_write_size(request, "to", true, each->to);
-        api_write_size(request, "found", true, each->found);
-        api_write_text(request, "by", *each->by ? each->by : NULL);
-        as_json_end_object(json);
-    }
+    as_engine_visit_holds(view->engine, target->ref, view->mono, view->wall, write_hold, json);
     as_json_end_array(json);
-    as_json_end_object(json);
 }
 
-static void write_others(struct api_request *request, const struct as_target_view *target)
-{
-    struct as_json_writer *json = &request->json;
-    size_t count;
-    const struct as_other *others = as_others_find(request->view.others, target->id, &count);
-    as_json_write_key(json, "others");
-    as_json_begin_array(json);
-    for (size_t i = 0; i < count; i++) {
-        as_json_begin_object(json);
-        as_json_write_member(json, "kind", others[i].kind);
-        as_json_write_member(json, "name", others[i].name);
-        api_write_size(request, "min", others[i].min >= 0, others[i].min);
-        api_write_size(request, "max", others[i].max >= 0, others[i].max);
-        as_json_write_member_bool(json, "paused", others[i].is_paused);
-        as_json_end_object(json);
-    }
-    as_json_end_array(json);
-}
+static const struct as_row ineffective_rows[] = {
+    {AS_ROW("rule", text, as_ineffective_view, rule, REQUIRED)},
+    {AS_ROW("until", moment, as_ineffective_view, until, NULLABLE)},
+    {.name = NULL},
+};
 
 struct ineffective_list {
-    struct api_request *request;
+    struct as_json_writer *json;
     const struct as_target_ref *ref;
 };
 
-static void write_ineffective_rule(void *context, const struct as_ineffective_view *view)
+static void write_ineffective_rule(void *context, const struct as_ineffective_view *rule)
 {
     const struct ineffective_list *list = context;
-    struct as_json_writer *json = &list->request->json;
-    if (view->ref != list->ref)
-        return;
-    as_json_begin_object(json);
-    as_json_write_member(json, "rule", view->rule);
-    api_write_moment(list->request, "until", view->until);
-    as_json_end_object(json);
+    if (rule->ref == list->ref)
+        as_rows_write(list->json, ineffective_rows, rule);
 }
 
-static void write_ineffective(struct api_request *request, const struct as_target_view *target)
+static void target_ineffective_write(struct as_json_writer *json, const struct as_row *row,
+                                     const void *base)
 {
-    const struct as_view *view = &request->view;
-    struct ineffective_list list = {request, target->ref};
-    as_json_write_key(&request->json, "ineffective");
-    as_json_begin_array(&request->json);
+    const struct as_view *view = &api_get_request(json)->view;
+    const struct as_target_view *target = base;
+    as_json_begin_array(json);
     as_engine_visit_ineffective(view->engine, view->mono, view->wall, write_ineffective_rule,
-                                &list);
-    as_json_end_array(&request->json);
+                                &(struct ineffective_list){json, target->ref});
+    as_json_end_array(json);
 }
 
-static void targets_write_target(struct api_request *request, const struct as_target_view *target)
+#define VIEW .via = AS_ROW_VIA(target_answer, view)
+#define SIZE VIEW, .has_at = AS_ROW_HAS(as_target_view, has_size)
+
+static const struct as_row floor_rows[] = {
+    {AS_ROW("replicas", i32, as_target_view, floor.size, REQUIRED), VIEW},
+    {AS_ROW("who", credential, as_target_view, floor.who, REQUIRED), VIEW},
+    {AS_ROW("reason", text, as_target_view, floor.reason, REQUIRED), VIEW},
+    {AS_ROW("since", moment, as_target_view, floor.since, NULLABLE), VIEW},
+    {AS_ROW("until", moment, as_target_view, floor.until, NULLABLE), VIEW},
+    {.name = NULL},
+};
+
+static const struct as_row locked_until_rows[] = {
+    {AS_ROW("up", moment, as_target_view, up_locked_until, NULLABLE)},
+    {AS_ROW("down", moment, as_target_view, down_locked_until, NULLABLE)},
+    {.name = NULL},
+};
+
+static const struct as_row reverted_change_rows[] = {
+    {AS_ROW("at", moment, as_reverted_change, at, NULLABLE)},
+    {AS_ROW("from", i32, as_reverted_change, from, REQUIRED)},
+    {AS_ROW("to", i32, as_reverted_change, to, REQUIRED)},
+    {AS_ROW("found", i32, as_reverted_change, found, REQUIRED)},
+    {AS_ROW("by", text, as_reverted_change, by, NULLABLE)},
+    {.name = NULL},
+};
+
+static const struct as_row contended_rows[] = {
+    {AS_ROW("until", moment, as_target_view, contended_until, NULLABLE), VIEW},
+    {AS_ROW_OF("set_backs", list, as_target_view, reverted_changes, REQUIRED, reverted_change_rows),
+     VIEW, .count_at = AS_ROW_COUNT(as_target_view, reverted_change_count)},
+    {.name = NULL},
+};
+
+static const struct as_row other_rows[] = {
+    {AS_ROW("kind", text, as_other, kind, REQUIRED)},
+    {AS_ROW("name", text, as_other, name, REQUIRED)},
+    {AS_ROW("min", size, as_other, min, NULLABLE)},
+    {AS_ROW("max", size, as_other, max, NULLABLE)},
+    {AS_ROW("paused", flag, as_other, is_paused, REQUIRED)},
+    {.name = NULL},
+};
+
+static const struct as_row last_decision_rows[] = {
+    {AS_ROW("id", text, as_target_view, last_decision, REQUIRED), VIEW},
+    {AS_ROW("time", exact, as_target_view, last_at, REQUIRED), VIEW},
+    {AS_ROW("reason", word, as_target_view, last_reason, REQUIRED), VIEW, .get_word = get_reason},
+    {AS_ROW("rule", maybe_text, as_target_view, last_rule, NULLABLE), VIEW},
+    {AS_ROW("would", i32, kept_decision, would, DEFAULT), .via = AS_ROW_VIA(target_answer, dry_run),
+     .has_at = AS_ROW_HAS(kept_decision, has_would)},
+    {.name = NULL},
+};
+
+static const struct as_row target_rows[] = {
+    {AS_ROW("id", text, as_target_view, id, REQUIRED), VIEW},
+    {AS_ROW("name", text, as_target_view, name, REQUIRED), VIEW},
+    {AS_ROW("templated", flag, target_answer, is_templated, REQUIRED)},
+    {AS_ROW("kind", text, target_answer, kind, REQUIRED)},
+    {API_HOOK("address", target_address_write), VIEW},
+    {AS_ROW("replicas", i32, as_target_view, replicas, REQUIRED), SIZE},
+    {AS_ROW("status_replicas", i32, as_target_view, status_replicas, REQUIRED), SIZE},
+    {AS_ROW("desired", i32, as_target_view, desired, REQUIRED), SIZE},
+    {AS_ROW("seen", moment, as_target_view, seen, NULLABLE), VIEW},
+    {AS_ROW("min", size, target_answer, min, NULLABLE)},
+    {AS_ROW("max", size, target_answer, max, NULLABLE)},
+    {AS_ROW("unit", text, target_answer, unit, OPTIONAL)},
+    {API_HOOK("schedules", target_schedules_write), VIEW},
+    {AS_ROW_SAME("floor", REQUIRED, floor_rows), .has_at = AS_ROW_HAS(target_answer, has_floor)},
+    {API_HOOK("holds", target_holds_write), VIEW},
+    {AS_ROW_SAME("locked_until", REQUIRED, locked_until_rows), VIEW},
+    {AS_ROW("open_incidents", u64, as_target_view, open_incidents, REQUIRED), VIEW},
+    {AS_ROW("dry_run", flag, target_answer, is_dry_run, REQUIRED)},
+    {AS_ROW_PART("paused", as_target_view, pause, REQUIRED, pause_rows), VIEW,
+     .has_at = AS_ROW_HAS(as_target_view, pause.is_set)},
+    {AS_ROW_SAME("contended", REQUIRED, contended_rows),
+     .has_at = AS_ROW_HAS(target_answer, is_contended)},
+    {AS_ROW_OF("others", list, target_answer, others, REQUIRED, other_rows),
+     .count_at = AS_ROW_COUNT(target_answer, other_count)},
+    {AS_ROW("ordered", i32, as_target_view, ordered, REQUIRED), VIEW,
+     .has_at = AS_ROW_HAS(as_target_view, has_order)},
+    {AS_ROW("waits_for", maybe_text, as_target_view, waits_for, NULLABLE), VIEW},
+    {AS_ROW("ready", size, as_target_view, ready, NULLABLE), VIEW},
+    {AS_ROW("did_not_come", flag, as_target_view, did_not_come, REQUIRED), VIEW},
+    {API_HOOK("ineffective", target_ineffective_write), VIEW},
+    {AS_ROW("busy", flag, as_target_view, busy, REQUIRED), VIEW},
+    {AS_ROW_SAME("last_decision", REQUIRED, last_decision_rows),
+     .has_at = AS_ROW_HAS(target_answer, has_decision)},
+    {AS_ROW("failure", maybe_text, target_answer, failure, NULLABLE)},
+    {AS_ROW("failure_text", maybe_text, target_answer, failure_text, NULLABLE)},
+    {.name = NULL},
+};
+
+static struct target_answer target_make_answer(const struct api_request *request,
+                                               const struct as_target_view *view)
 {
-    struct as_json_writer *json = &request->json;
-    const struct as_target_config *config = target->config;
-    const bool failed = target->last_failure != AS_REASON_APPLIED;
-    as_json_begin_object(json);
-    as_json_write_member(json, "id", target->id);
-    as_json_write_member(json, "name", target->name);
-    as_json_write_member_bool(json, "templated", config && config->is_templated);
-    targets_write_address(json, target->ref);
-    api_write_size(request, "replicas", target->has_size, target->replicas);
-    api_write_size(request, "status_replicas", target->has_size, target->status_replicas);
-    api_write_size(request, "desired", target->has_size, target->desired);
-    api_write_moment(request, "seen", target->seen);
-    api_write_size(request, "min", config != NULL, target->bounds.min);
-    api_write_size(request, "max", config != NULL, target->bounds.max);
-    if (*as_sized_get_unit(target->ref))
-        as_json_write_member(json, "unit", as_sized_get_unit(target->ref));
-    write_schedules(request, config);
-    write_floor(request, &target->floor);
-    write_blocks(request, target);
-    as_json_write_key(json, "locked_until");
-    as_json_begin_object(json);
-    api_write_moment(request, "up", target->up_locked_until);
-    api_write_moment(request, "down", target->down_locked_until);
-    as_json_end_object(json);
-    as_json_write_member_i64(json, "open_incidents", (int64_t)target->open_incidents);
-    as_json_write_member_bool(json, "dry_run",
-                              request->view.dry_run || (config && config->dry_run));
-    api_write_pause(request, &target->pause);
-    write_contended(request, target);
-    write_others(request, target);
-    api_write_size(request, "ordered", target->has_order, target->ordered);
-    api_write_text(request, "waits_for", target->waits_for);
-    api_write_size(request, "ready", target->ready >= 0, target->ready);
-    as_json_write_member_bool(json, "did_not_come", target->did_not_come);
-    write_ineffective(request, target);
-    as_json_write_member_bool(json, "busy", target->busy);
-    write_last_decision(request, target);
-    api_write_text(request, "failure", failed ? as_reason_get_word(target->last_failure) : NULL);
-    api_write_text(request, "failure_text",
-                   failed ? api_find_failure(request->api, target->id) : NULL);
-    as_json_end_object(json);
+    const struct as_target_config *config = view->config;
+    struct target_answer answer = {
+        .view = view,
+        .kind = view->ref->kind->word,
+        .unit = as_sized_get_unit(view->ref),
+        .is_templated = config && config->is_templated,
+        .is_dry_run = request->view.dry_run || (config && config->dry_run),
+        .min = config ? view->bounds.min : -1,
+        .max = config ? view->bounds.max : -1,
+        .has_floor = view->floor.size != 0,
+        .is_contended = as_moment_is_set(view->contended_until),
+        .has_decision = view->last_decision != NULL,
+    };
+    answer.others = as_others_find(request->view.others, view->id, &answer.other_count);
+    if (answer.has_decision && view->last_reason == AS_REASON_DRY_RUN)
+        answer.dry_run = api_find_decision(request->api, view->last_decision);
+    if (view->last_failure != AS_REASON_APPLIED) {
+        answer.failure = as_reason_get_word(view->last_failure);
+        answer.failure_text = api_find_failure(request->api, view->id);
+    }
+    return answer;
 }
 
 static void visit(const struct api_request *request, as_target_visit_fn *each, void *context)
@@ -308,25 +365,20 @@ static void visit(const struct api_request *request, as_target_visit_fn *each, v
         as_engine_visit_targets(view->engine, view->mono, view->wall, each, context);
 }
 
-static void list_target(void *context, const struct as_target_view *target)
+static void list_target(void *context, const struct as_target_view *view)
 {
     struct api_list *list = context;
-    if (!api_list_begin_item(list))
+    if (list->is_cut)
         return;
-    targets_write_target(list->request, target);
-    api_list_end_item(list);
+    const struct target_answer answer = target_make_answer(list->request, view);
+    api_list_add(list, target_rows, &answer);
 }
 
 void api_answer_targets(struct api_request *request)
 {
-    struct as_error error = AS_ERROR_INIT;
     struct api_list list;
-    size_t limit;
-    if (api_parameter_get_limit(request, API_LIMIT_MAX, &limit, &error) != 0) {
-        as_reply_error(request->exchange, 400, NULL, "%s", error.text);
+    if (!api_list_begin(&list, request, API_LIMIT_MAX))
         return;
-    }
-    api_list_begin(&list, request, limit);
     visit(request, list_target, &list);
     api_list_end(&list);
 }
@@ -363,12 +415,10 @@ bool api_visit_target(const struct api_request *request, const char *wanted,
     return search.is_found;
 }
 
-static void answer_with_target(void *context, const struct as_target_view *target)
+static void answer_with_target(void *request, const struct as_target_view *view)
 {
-    struct api_request *request = context;
-    api_begin(request);
-    targets_write_target(request, target);
-    api_end(request);
+    const struct target_answer answer = target_make_answer(request, view);
+    api_answer_object(request, target_rows, &answer);
 }
 
 static void answer_with_state(void *context, const struct as_target_view *target)
