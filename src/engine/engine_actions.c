@@ -110,7 +110,7 @@ void actions_begin_ordered(struct as_engine *engine, struct target *target,
     struct intent *intent =
         action_begin(engine, target, observation, ordered->replicas, ordered->id, NULL);
     intent->state.is_ordered = true;
-    intent->is_narrowed = ordered->is_narrowed;
+    intent->is_narrowed = ordered->sender != NULL;
     commit_intent(engine, target);
 }
 

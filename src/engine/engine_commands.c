@@ -221,8 +221,7 @@ static struct as_action_record *record_end(struct as_engine *engine, struct targ
     *record = (struct as_action_record){
         .id = id,
         .command = as_arena_strdup(&engine->arena, target->ordered.id),
-        .sender =
-            target->ordered.is_narrowed ? as_arena_strdup(&engine->arena, target->sender) : NULL,
+        .sender = as_arena_strdup(&engine->arena, target->ordered.sender),
         .target = target->ref->id,
         .target_name = target->config ? target->config->name : "",
         .target_kind = target->ref->kind,
@@ -243,6 +242,7 @@ static struct as_action_record *record_end(struct as_engine *engine, struct targ
 
 static void command_drop(struct target *target)
 {
+    as_rows_free_texts(as_ordered_rows, &target->ordered);
     target->ordered = (struct as_ordered_state){0};
 }
 
@@ -284,16 +284,6 @@ void commands_on_halt(struct as_engine *engine)
     }
 }
 
-/* The work for an order counts for its narrowed credential. */
-static void note_sender(const struct as_engine *engine, struct target *target, const char *who)
-{
-    target->ordered.is_narrowed = !scope_is_whole(engine, who);
-    if (!target->ordered.is_narrowed)
-        return;
-    free(target->sender);
-    target->sender = as_xstrdup(who);
-}
-
 static void command_scale(struct as_engine *engine, struct deed *deed)
 {
     struct target *target = deed->target;
@@ -323,14 +313,15 @@ static void command_scale(struct as_engine *engine, struct deed *deed)
         if (target->ordered.is_set && !is_on_its_way(target))
             command_give_up(engine, target, AS_REASON_SUPERSEDED,
                             "a later command came before it was done");
+        command_drop(target);
         target->ordered = (struct as_ordered_state){
             .is_set = true,
+            .sender = scope_is_whole(engine, order->who) ? NULL : as_xstrdup(order->who),
             .replicas = order->replicas,
             .force = order->force,
             .at = moment_now(engine),
         };
         memcpy(target->ordered.id, deed->record->id, AS_ULID_SIZE);
-        note_sender(engine, target, order->who);
         target_note_entry(target);
         target->retry.us = INT64_MIN; /* tries at once, whatever failed before */
         effect_put_target(engine, target);

@@ -167,7 +167,7 @@ const char *scope_find_sender(const struct as_engine *engine, const struct targe
     if (engine->config.scope_count == 0)
         return NULL;
     if (target->ordered.is_set)
-        return target->ordered.is_narrowed ? target->sender : NULL;
+        return target->ordered.sender;
     if (target->open_bindings == 0)
         return target->sender;
     RB_FOREACH (group, group_tree, groups) {

@@ -627,6 +627,7 @@ struct target *target_free(struct target *target)
         rule_effect_free(target, TAILQ_FIRST(&target->rule_effects));
     requests_deinit(target);
     free(target->sender);
+    as_rows_free_texts(as_ordered_rows, &target->ordered);
     free(target->entry);
     free(target->template_);
     pause_free(&target->pause);
@@ -957,7 +958,8 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
         state->floor =
             as_rows_copy(&engine->arena, as_floor_rows, &target->floor, 1, sizeof(target->floor));
     if (target->ordered.is_set)
-        state->ordered = fill_copy(engine, &target->ordered, sizeof(target->ordered));
+        state->ordered = as_rows_copy(&engine->arena, as_ordered_rows, &target->ordered, 1,
+                                      sizeof(target->ordered));
     fill_scaleup(engine, target, state);
     fill_evaluations(engine, target, state);
     contention_fill_state(engine, &target->contention, state);
@@ -1005,6 +1007,7 @@ void target_take_state(struct as_engine *engine, struct target *target,
         floor_assign(&target->floor, state->floor);
     if (state->ordered) {
         target->ordered = *state->ordered;
+        as_rows_own_texts(as_ordered_rows, &target->ordered);
         target->ordered.is_set = true;
     }
     if (state->scaleup)

@@ -344,11 +344,12 @@ const struct as_row as_metric_gap_rows[] = {
     {.name = NULL},
 };
 
-static const struct as_row ordered_rows[] = {
+const struct as_row as_ordered_rows[] = {
     {AS_ROW("at", begun, as_ordered_state, at, REQUIRED)},
     {AS_ROW("force", flag, as_ordered_state, force, REQUIRED)},
     {AS_ROW_CHARS("id", as_ordered_state, id, REQUIRED)},
     {AS_ROW("replicas", i32, as_ordered_state, replicas, REQUIRED)},
+    {AS_ROW("sender", text, as_ordered_state, sender, OPTIONAL)},
     {.name = NULL},
 };
 
@@ -434,7 +435,7 @@ static const struct as_row target_rows[] = {
     {AS_ROW("last_return", moment, document, target.locks.last_return, OPTIONAL)},
     {AS_ROW("last_step_down", moment, document, target.locks.last_step_down, OPTIONAL)},
     {AS_ROW("last_up", moment, document, target.locks.last_up, REQUIRED)},
-    {AS_ROW_OF("ordered", object, document, target.ordered, OPTIONAL, ordered_rows)},
+    {AS_ROW_OF("ordered", object, document, target.ordered, OPTIONAL, as_ordered_rows)},
     {AS_ROW_OF("own_size", object, document, target.own_size, OPTIONAL, as_own_size_rows)},
     {AS_ROW_OF("pause", object, document, target.pause, OPTIONAL, as_pause_rows)},
     {AS_ROW_OF("recommendations", list, document, target.recommendations, REQUIRED,

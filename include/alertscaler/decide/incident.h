@@ -123,9 +123,10 @@ struct as_ordered_state {
     int32_t replicas;
     bool force;
     struct as_moment at;
-    bool is_set;      /* in memory, as the rest: */
-    bool is_stopped;  /* by the kill switch, while its request is under way */
-    bool is_narrowed; /* ordered by the target's narrowed sender */
+    const char *sender; /* the narrowed credential that ordered it; NULL: one that is not narrowed.
+                           Of a target: on the heap */
+    bool is_set;        /* in memory, as the rest: */
+    bool is_stopped;    /* by the kill switch, while its request is under way */
 };
 
 /* The last increase, until all of it has arrived, and the result of earlier increases. */

@@ -136,6 +136,21 @@ Test(engine_scopes, the_work_of_an_order_is_of_its_narrowed_credential)
     harness_stop(&h);
 }
 
+/* The order waits; then the process starts anew. */
+Test(engine_scopes, a_waiting_order_stays_the_work_of_its_narrowed_credential_over_a_restart)
+{
+    START(h);
+    h.on_request = note_credential;
+    harness_target(&h, "db")->failure = AS_REASON_UNREACHABLE;
+    scale(&h, "db", 6);
+    harness_target(&h, "db")->failure = 0;
+    harness_crash(&h, 1);
+    tick(&h, 60);
+    cr_expect_str_eq(requested_by, "db");
+    cr_expect_str_eq(h.last_sender, "db");
+    harness_stop(&h);
+}
+
 Test(engine_scopes, an_alert_beyond_its_reach_is_forbidden_and_changes_nothing)
 {
     START(h);

@@ -496,6 +496,7 @@ static struct as_buf encode_orders(void)
         .replicas = INT32_MAX,
         .force = true,
         .at = moment_at(995, 49995),
+        .sender = "shop-team",
     };
     const struct as_target_state target = {
         .id = ref->id,
@@ -521,6 +522,7 @@ Test(state, orders_come_back_as_they_were)
     struct as_error error = AS_ERROR_INIT;
     cr_assert_not_null(strstr(text.data, "\"pause\":{\"for_us\":3600000000,"));
     cr_assert_not_null(strstr(text.data, "\"ordered\":{\"at\":[995000000,"));
+    cr_assert_not_null(strstr(text.data, "\"sender\":\"shop-team\"}"));
     cr_assert_eq(decode(TARGET, text.data, text.size, &test_clock, &again, &error), 0, "%s",
                  error.text);
     cr_assert_str_eq(again.text.data, text.data);
