@@ -277,10 +277,6 @@ const struct as_row_type as_row_credential = {.write = api_credential_write};
 const struct as_row_type as_row_moment = {.write = api_moment_write,
                                           .is_unset = api_moment_is_unset};
 
-API_WORD(answer, as_approval_answer, as_approval_answer_get_word)
-API_WORD(direction, as_direction, as_direction_get_word)
-API_WORD(reason, as_reason, as_reason_get_word)
-
 /*
  * Why the last attempt to read or set a target failed, as text: the last failure per target, for at
  * most 1,000 targets. In memory only: the action log has all.
@@ -410,8 +406,9 @@ static const struct as_row decision_rows[] = {
     {AS_ROW("target", own_text, kept_decision, target, REQUIRED)},
     {AS_ROW("target_name", own_text, kept_decision, target_name, REQUIRED)},
     {AS_ROW("rule", own_maybe_text, kept_decision, rule, NULLABLE)},
-    {AS_ROW("reason", word, kept_decision, reason, REQUIRED), .get_word = get_reason},
-    {AS_ROW("direction", word, kept_decision, direction, REQUIRED), .get_word = get_direction},
+    {AS_ROW("reason", word, kept_decision, reason, REQUIRED), .get_word = as_reason_get_word},
+    {AS_ROW("direction", word, kept_decision, direction, REQUIRED),
+     .get_word = as_direction_get_word},
     {AS_ROW("replicas", i32, kept_decision, replicas, REQUIRED)},
     {AS_ROW("desired", i32, kept_decision, desired, REQUIRED)},
     {AS_ROW("would", i32, kept_decision, would, DEFAULT),
@@ -515,7 +512,8 @@ void api_answer_decision(struct api_request *request)
 
 static const struct as_row approval_rows[] = {
     {AS_ROW("id", text, as_approval_view, state.id, REQUIRED)},
-    {AS_ROW("answer", word, as_approval_view, state.answer, REQUIRED), .get_word = get_answer},
+    {AS_ROW("answer", word, as_approval_view, state.answer, REQUIRED),
+     .get_word = as_approval_answer_get_word},
     {AS_ROW("target", text, as_approval_view, target, REQUIRED)},
     {AS_ROW("target_name", text, as_approval_view, name, REQUIRED)},
     {AS_ROW("rule", text, as_approval_view, state.rule, REQUIRED)},

@@ -105,8 +105,9 @@ void api_list_add(struct api_list *list, const struct as_row *rows, const void *
 void api_list_end(struct api_list *list); /* sends it too */
 
 /*
- * Answers are tables of rows, which stand in the order of the members. Types may read the request,
- * because its writer writes the answer.
+ * Answers are tables of rows, which stand in the order of the members. They are only written, so
+ * that functions of words need no bound. Types may read the request, because its writer writes the
+ * answer.
  */
 
 /* The request whose answer is written. */
@@ -122,13 +123,6 @@ extern const struct as_row_type as_row_moment;     /* struct as_moment */
     .name = (NAME), .type = &(const struct as_row_type)                                            \
     {                                                                                              \
         .write = (WRITE)                                                                           \
-    }
-
-/* For rows of type word. */
-#define API_WORD(NAME, ENUM, GET_WORD)                                                             \
-    static const char *get_##NAME(unsigned value)                                                  \
-    {                                                                                              \
-        return GET_WORD((enum ENUM)value);                                                         \
     }
 
 /* api_targets.c: calls `each` for the target with this name, or with this id in any spelling;

@@ -14,14 +14,10 @@
 
 #include "api_private.h"
 
-API_WORD(holder, as_holder, as_holder_get_word)
-API_WORD(reason, as_reason, as_reason_get_word)
-API_WORD(ways, as_ways, as_ways_get_word)
-
 static const struct as_row pause_rows[] = {
     {AS_ROW("who", credential, as_pause_view, who, REQUIRED)},
     {AS_ROW("reason", text, as_pause_view, reason, REQUIRED)},
-    {AS_ROW("direction", word, as_pause_view, ways, REQUIRED), .get_word = get_ways},
+    {AS_ROW("direction", word, as_pause_view, ways, REQUIRED), .get_word = as_ways_get_word},
     {AS_ROW("kill_switch", flag, as_pause_view, is_halt, REQUIRED)},
     {AS_ROW("since", moment, as_pause_view, since, NULLABLE)},
     {AS_ROW("until", moment, as_pause_view, until, NULLABLE)},
@@ -62,11 +58,11 @@ static const struct as_row leadership_rows[] = {
     {.name = NULL},
 };
 
-#define VIEW    .via = AS_ROW_VIA(status_answer, view)
+#define STATUS  .via = AS_ROW_VIA(status_answer, view)
 #define RULESET .via = AS_ROW_VIA(status_answer, ruleset)
 
 static const struct as_row queues_rows[] = {
-    {AS_ROW("notifications", u64, as_view, unanswered, REQUIRED), VIEW},
+    {AS_ROW("notifications", u64, as_view, unanswered, REQUIRED), STATUS},
     {AS_ROW("storage", u64, status_answer, storage.waiting_batches, REQUIRED)},
     {AS_ROW("targets", u64, status_answer, counts.targets_busy, REQUIRED)},
     {.name = NULL},
@@ -83,28 +79,26 @@ static const struct as_row status_rows[] = {
     {AS_ROW("revision", text, status_answer, revision, REQUIRED)},
     {API_HOOK("libraries", status_libraries_write)},
     {AS_ROW("instance", text, status_answer, instance, REQUIRED)},
-    {AS_ROW("started", exact, as_view, started, REQUIRED), VIEW},
-    {AS_ROW("time", exact, as_view, wall, REQUIRED), VIEW},
+    {AS_ROW("started", exact, as_view, started, REQUIRED), STATUS},
+    {AS_ROW("time", exact, as_view, wall, REQUIRED), STATUS},
     {AS_ROW("ready", flag, status_answer, is_ready, REQUIRED)},
-    {AS_ROW("not_ready", maybe_text, as_view, not_ready, NULLABLE), VIEW},
-    {AS_ROW("leader", flag, as_view, leader.is_leader, REQUIRED), VIEW},
-    {AS_ROW_PART("leadership", as_view, leader, REQUIRED, leadership_rows), VIEW},
-    {AS_ROW("dry_run", flag, as_view, dry_run, REQUIRED), VIEW},
+    {AS_ROW("not_ready", maybe_text, as_view, not_ready, NULLABLE), STATUS},
+    {AS_ROW("leader", flag, as_view, leader.is_leader, REQUIRED), STATUS},
+    {AS_ROW_PART("leadership", as_view, leader, REQUIRED, leadership_rows), STATUS},
+    {AS_ROW("dry_run", flag, as_view, dry_run, REQUIRED), STATUS},
     {AS_ROW_PART("paused", status_answer, pause, REQUIRED, pause_rows),
      .has_at = AS_ROW_HAS(status_answer, pause.is_set)},
     {AS_ROW("incident_expiry_seconds", i64, status_answer, incident_expiry_s, REQUIRED)},
-    {AS_ROW("config_digest", text, as_view, config_digest, REQUIRED), VIEW},
+    {AS_ROW("config_digest", text, as_view, config_digest, REQUIRED), STATUS},
     {AS_ROW_CHARS("rules_digest", as_ruleset, digest, REQUIRED), RULESET},
     {AS_ROW("rules", u64, as_ruleset, rule_count, REQUIRED), RULESET},
     {AS_ROW("targets", u64, status_answer, counts.targets, REQUIRED)},
     {AS_ROW("incidents_open", u64, status_answer, counts.incidents_open, REQUIRED)},
-    {AS_ROW("connections", u32, as_view, connections, REQUIRED), VIEW},
+    {AS_ROW("connections", u32, as_view, connections, REQUIRED), STATUS},
     {AS_ROW_SAME("queues", REQUIRED, queues_rows)},
     {AS_ROW_SAME("action_log", REQUIRED, action_log_rows)},
     {.name = NULL},
 };
-
-#undef VIEW
 
 void api_answer_status(struct api_request *request)
 {
@@ -188,8 +182,8 @@ static void target_schedules_write(struct as_json_writer *json, const struct as_
 }
 
 static const struct as_row hold_rows[] = {
-    {AS_ROW("direction", word, as_hold_view, ways, REQUIRED), .get_word = get_ways},
-    {AS_ROW("by", word, as_hold_view, by, REQUIRED), .get_word = get_holder},
+    {AS_ROW("direction", word, as_hold_view, ways, REQUIRED), .get_word = as_ways_get_word},
+    {AS_ROW("by", word, as_hold_view, by, REQUIRED), .get_word = as_holder_get_word},
     {AS_ROW("name", text, as_hold_view, name, REQUIRED)},
     {AS_ROW("until", exact, as_hold_view, until.at, REQUIRED),
      .has_at = AS_ROW_HAS(as_hold_view, until.set)},
@@ -286,7 +280,8 @@ static const struct as_row other_rows[] = {
 static const struct as_row last_decision_rows[] = {
     {AS_ROW("id", text, as_target_view, last_decision, REQUIRED), VIEW},
     {AS_ROW("time", exact, as_target_view, last_at, REQUIRED), VIEW},
-    {AS_ROW("reason", word, as_target_view, last_reason, REQUIRED), VIEW, .get_word = get_reason},
+    {AS_ROW("reason", word, as_target_view, last_reason, REQUIRED), VIEW,
+     .get_word = as_reason_get_word},
     {AS_ROW("rule", maybe_text, as_target_view, last_rule, NULLABLE), VIEW},
     {AS_ROW("would", i32, kept_decision, would, DEFAULT), .via = AS_ROW_VIA(target_answer, dry_run),
      .has_at = AS_ROW_HAS(kept_decision, has_would)},
