@@ -50,7 +50,7 @@ static const char *node_template_get_name(const struct as_res_names *names, size
 static void template_amounts_write(struct as_json_writer *json, const struct as_row *row,
                                    const void *base)
 {
-    const struct as_resources *amounts = (const void *)((const char *)base + row->at);
+    const struct as_resources *amounts = as_row_at(row, base);
     const struct as_res_names *names = ((const struct template_document *)base)->names;
     struct amount members[AS_RES_MAX];
     size_t count = 0;
@@ -69,7 +69,7 @@ static void template_amounts_read(struct as_rows_input *input, struct as_reader 
                                   const struct as_row *row, void *base)
 {
     (void)input;
-    struct as_resources *amounts = (void *)((char *)base + row->at);
+    struct as_resources *amounts = as_row_to(row, base);
     const struct as_res_names *names = ((const struct template_document *)base)->names;
     struct as_reader reader;
     as_read_object(&reader, object, row->name);
@@ -84,8 +84,7 @@ static const struct as_row_type as_row_amounts = {.write = template_amounts_writ
 static void template_labels_write(struct as_json_writer *json, const struct as_row *row,
                                   const void *base)
 {
-    const struct as_labels *labels =
-        *(const struct as_labels *const *)(const void *)((const char *)base + row->at);
+    const struct as_labels *labels = *(const struct as_labels *const *)as_row_at(row, base);
     as_json_begin_object(json);
     for (size_t i = 0; i < labels->count; i++)
         if (as_str_is_utf8(labels->items[i].name, strlen(labels->items[i].name)))
@@ -109,7 +108,7 @@ static void template_labels_read(struct as_rows_input *input, struct as_reader *
             as_read_fail(&reader, member->name, "expected text");
     }
     if (as_labels_new_in(input->arena, pairs, count,
-                         (const struct as_labels **)(void *)((char *)base + row->at)) != 0)
+                         (const struct as_labels **)as_row_to(row, base)) != 0)
         as_read_fail(object, row->name, "no valid labels");
 }
 
@@ -125,7 +124,7 @@ const char *as_taint_effect_get_word(unsigned bit)
 
 static void effect_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    const unsigned effect = *(const unsigned *)(const void *)((const char *)base + row->at);
+    const unsigned effect = *(const unsigned *)as_row_at(row, base);
     as_json_write_string(json, as_taint_effect_get_word((unsigned)__builtin_ctz(effect)));
 }
 
@@ -136,7 +135,7 @@ static void effect_read(struct as_rows_input *input, struct as_reader *object,
     as_row_word.read(input, object,
                      &(struct as_row){.name = row->name, .get_word = as_taint_effect_get_word},
                      &bit);
-    *(unsigned *)(void *)((char *)base + row->at) = 1U << bit;
+    *(unsigned *)as_row_to(row, base) = 1U << bit;
 }
 
 const struct as_row_type as_row_taint_effect = {.write = effect_write, .read = effect_read};

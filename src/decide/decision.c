@@ -43,16 +43,6 @@ DECISION_WORDS_OF(get_gate, enum as_gate, AS_GATE_COUNT, as_gate_get_word)
 DECISION_WORDS_OF(get_direction, enum as_direction, AS_DIRECTION_DOWN + 1, as_direction_get_word)
 DECISION_WORDS_OF(get_reason, enum as_reason, AS_REASON_COUNT, as_reason_get_word)
 
-static const void *decision_at(const struct as_row *row, const void *base)
-{
-    return (const char *)base + row->at;
-}
-
-static void *decision_to(const struct as_row *row, void *base)
-{
-    return (char *)base + row->at;
-}
-
 /* ---- target ---- */
 
 static const struct as_bounds_config default_config = {
@@ -171,7 +161,7 @@ static const struct as_row target_rows[] = {
 /* true, false, or null: unknown */
 static void tristate_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    const enum as_tristate value = *(const enum as_tristate *)decision_at(row, base);
+    const enum as_tristate value = *(const enum as_tristate *)as_row_at(row, base);
     if (value == AS_UNKNOWN)
         as_json_write_null(json);
     else
@@ -182,7 +172,7 @@ static void tristate_read(struct as_rows_input *input, struct as_reader *object,
                           const struct as_row *row, void *base)
 {
     (void)input;
-    enum as_tristate *value = decision_to(row, base);
+    enum as_tristate *value = as_row_to(row, base);
     bool is_true = *value == AS_TRUE;
 
     if (!as_read_has(object, row->name)) {
@@ -220,7 +210,7 @@ static const struct as_pod default_pod = {
 /* Cores, in whole millicores. */
 static void cores_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_double(json, (double)*(const int64_t *)decision_at(row, base) / 1000);
+    as_json_write_double(json, (double)*(const int64_t *)as_row_at(row, base) / 1000);
 }
 
 static void cores_read(struct as_rows_input *input, struct as_reader *object,
@@ -232,7 +222,7 @@ static void cores_read(struct as_rows_input *input, struct as_reader *object,
     if (cores > CORES_MAX)
         as_read_fail(object, row->name, "above %d cores", CORES_MAX);
     else
-        *(int64_t *)decision_to(row, base) = llround(cores * 1000);
+        *(int64_t *)as_row_to(row, base) = llround(cores * 1000);
 }
 
 static const struct as_row_type cores_type = {.write = cores_write, .read = cores_read};

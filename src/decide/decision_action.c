@@ -246,7 +246,7 @@ static enum as_action_kind find_kind(struct as_reader *reader)
 static void action_read(struct as_rows_input *input, struct as_reader *object,
                         const struct as_row *row, void *base)
 {
-    struct as_action *action = (void *)((char *)base + row->at);
+    struct as_action *action = as_row_to(row, base);
     struct as_reader reader, body;
 
     as_read_object(&reader, object, row->name);
@@ -364,7 +364,7 @@ static void write_track(struct as_json_writer *json, const struct as_track *trac
 
 static void action_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    const struct as_action *action = (const void *)((const char *)base + row->at);
+    const struct as_action *action = as_row_at(row, base);
 
     as_json_begin_object(json);
     as_json_write_key(json, as_action_kind_get_word(action->kind));

@@ -25,26 +25,11 @@ DECISION_WORDS_OF(get_source, enum as_node_template_source, AS_NODE_TEMPLATE_SOU
                   as_node_template_source_get_word)
 DECISION_WORDS_OF(get_stay, enum as_stay, AS_STAY_COUNT, as_stay_get_word)
 
-static const void *snapshot_at(const struct as_row *row, const void *base)
-{
-    return (const char *)base + row->at;
-}
-
-static void *snapshot_to(const struct as_row *row, void *base)
-{
-    return (char *)base + row->at;
-}
-
 /* Sets a member that is a pointer, and its count. */
 static void set_items(const struct as_row *row, void *base, const void *items, size_t count)
 {
-    memcpy(snapshot_to(row, base), &items, sizeof(items));
+    memcpy(as_row_to(row, base), &items, sizeof(items));
     *(size_t *)(void *)((char *)base + row->count_at) = count;
-}
-
-static size_t pods_get_count(const struct as_row *row, const void *base)
-{
-    return *(const size_t *)(const void *)((const char *)base + row->count_at);
 }
 
 /* ---- amounts: without zeros at the end ---- */
@@ -59,12 +44,12 @@ static size_t amounts_count(const struct as_resources *amounts)
 
 static bool amounts_are_unset(const struct as_row *row, const void *base)
 {
-    return amounts_count(snapshot_at(row, base)) == 0;
+    return amounts_count(as_row_at(row, base)) == 0;
 }
 
 static void amounts_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    const struct as_resources *amounts = snapshot_at(row, base);
+    const struct as_resources *amounts = as_row_at(row, base);
     const size_t count = amounts_count(amounts);
     as_json_begin_array(json);
     for (size_t i = 0; i < count; i++)
@@ -95,7 +80,7 @@ static void amounts_parse(const struct as_rows_input *input, struct as_reader *o
 static void amounts_read(struct as_rows_input *input, struct as_reader *object,
                          const struct as_row *row, void *base)
 {
-    amounts_parse(input, object, row, snapshot_to(row, base));
+    amounts_parse(input, object, row, as_row_to(row, base));
 }
 
 static const struct as_row_type as_row_amounts = {
@@ -132,13 +117,13 @@ static const struct as_row_type expendable_type = {.write = expendable_write,
 
 static bool resource_names_are_unset(const struct as_row *row, const void *base)
 {
-    return ((const struct as_res_names *)snapshot_at(row, base))->count <= AS_RES_NAMED;
+    return ((const struct as_res_names *)as_row_at(row, base))->count <= AS_RES_NAMED;
 }
 
 static void resource_names_write(struct as_json_writer *json, const struct as_row *row,
                                  const void *base)
 {
-    const struct as_res_names *names = snapshot_at(row, base);
+    const struct as_res_names *names = as_row_at(row, base);
     as_json_begin_array(json);
     for (size_t i = AS_RES_NAMED; i < names->count; i++)
         as_json_write_string(json, names->name[i]);
@@ -148,7 +133,7 @@ static void resource_names_write(struct as_json_writer *json, const struct as_ro
 static void resource_names_read(struct as_rows_input *input, struct as_reader *object,
                                 const struct as_row *row, void *base)
 {
-    struct as_res_names *names = snapshot_to(row, base);
+    struct as_res_names *names = as_row_to(row, base);
     size_t count;
     const struct tree_value *at = as_read_list(object, row->name, &count);
 
@@ -171,13 +156,13 @@ static const struct as_labels no_labels = {.count = 0};
 
 static bool labels_are_unset(const struct as_row *row, const void *base)
 {
-    const struct as_labels *labels = *(const struct as_labels *const *)snapshot_at(row, base);
+    const struct as_labels *labels = *(const struct as_labels *const *)as_row_at(row, base);
     return !labels || labels->count == 0;
 }
 
 static void label_map_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    const struct as_labels *labels = *(const struct as_labels *const *)snapshot_at(row, base);
+    const struct as_labels *labels = *(const struct as_labels *const *)as_row_at(row, base);
     as_json_begin_object(json);
     for (uint32_t i = 0; i < labels->count; i++)
         as_json_write_member(json, labels->items[i].name, labels->items[i].value);
@@ -187,7 +172,7 @@ static void label_map_write(struct as_json_writer *json, const struct as_row *ro
 static void label_map_read(struct as_rows_input *input, struct as_reader *object,
                            const struct as_row *row, void *base)
 {
-    const struct as_labels **labels = snapshot_to(row, base);
+    const struct as_labels **labels = as_row_to(row, base);
     struct as_reader reader;
     size_t count = 0;
 
@@ -216,9 +201,9 @@ static void class_counts_write(struct as_json_writer *json, const struct as_row 
                                const void *base)
 {
     const struct as_snapshot_pods *pods =
-        *(const struct as_snapshot_pods *const *)snapshot_at(row, base);
+        *(const struct as_snapshot_pods *const *)as_row_at(row, base);
     as_json_begin_array(json);
-    for (size_t i = 0; i < pods_get_count(row, base); i++) {
+    for (size_t i = 0; i < as_row_get_count(row, base); i++) {
         as_json_begin_array(json);
         as_json_write_i64(json, pods[i].pod_class);
         as_json_write_i64(json, pods[i].count);
@@ -340,8 +325,7 @@ static const struct as_row_type choose_type = {.write = choose_write, .read = ch
 /* A bound of the nodes' sum. `size`: in how many parts a unit of the document is counted. */
 static void sum_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_double(json,
-                         (double)*(const int64_t *)snapshot_at(row, base) / (double)row->size);
+    as_json_write_double(json, (double)*(const int64_t *)as_row_at(row, base) / (double)row->size);
 }
 
 static void min_sum_read(struct as_rows_input *input, struct as_reader *object,
@@ -353,7 +337,7 @@ static void min_sum_read(struct as_rows_input *input, struct as_reader *object,
     if (number * (double)row->size > (double)AS_RES_AMOUNT_MAX)
         as_read_fail(object, row->name, "too large");
     else
-        *(int64_t *)snapshot_to(row, base) = llround(number * (double)row->size);
+        *(int64_t *)as_row_to(row, base) = llround(number * (double)row->size);
 }
 
 /* One that is too large bounds nothing. */
@@ -364,7 +348,7 @@ static void max_sum_read(struct as_rows_input *input, struct as_reader *object,
     double number = INFINITY;
     as_read_positive(object, row->name, &number);
     if (number * (double)row->size < (double)AS_RES_AMOUNT_MAX)
-        *(int64_t *)snapshot_to(row, base) = llround(number * (double)row->size);
+        *(int64_t *)as_row_to(row, base) = llround(number * (double)row->size);
 }
 
 static const struct as_row_type as_row_min_sum = {.write = sum_write, .read = min_sum_read};
@@ -474,7 +458,7 @@ static const struct as_row template_rows[] = {
 /* Seconds; null: AS_UNREADY_NEVER. */
 static void unready_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    if (*(const int64_t *)snapshot_at(row, base) == AS_UNREADY_NEVER)
+    if (*(const int64_t *)as_row_at(row, base) == AS_UNREADY_NEVER)
         as_json_write_null(json);
     else
         as_row_seconds.write(json, row, base);
@@ -488,7 +472,7 @@ static void unready_read(struct as_rows_input *input, struct as_reader *object,
         return;
     }
     (void)as_read_any(object, row->name);
-    *(int64_t *)snapshot_to(row, base) = AS_UNREADY_NEVER;
+    *(int64_t *)as_row_to(row, base) = AS_UNREADY_NEVER;
 }
 
 static const struct as_row_type as_row_unready = {

@@ -18,7 +18,7 @@ static void duration_read(struct as_rows_input *input, struct as_reader *object,
 {
     (void)input;
     const char *text = NULL;
-    int64_t *us = (void *)((char *)base + row->at);
+    int64_t *us = as_row_to(row, base);
     struct as_error error = AS_ERROR_INIT;
     as_read_text(object, row->name, &text);
     if (!text)

@@ -19,26 +19,11 @@
 #define WORDS_MAX  32 /* of an enum */
 #define HEX_DIGITS 16
 
-static const void *row_at(const struct as_row *row, const void *base)
-{
-    return (const char *)base + row->at;
-}
-
-static void *row_to(const struct as_row *row, void *base)
-{
-    return (char *)base + row->at;
-}
-
 static const void *row_get_pointer(const struct as_row *row, const void *base)
 {
     const void *pointer;
-    memcpy(&pointer, row_at(row, base), sizeof(pointer));
+    memcpy(&pointer, as_row_at(row, base), sizeof(pointer));
     return pointer;
-}
-
-static size_t row_get_count(const struct as_row *row, const void *base)
-{
-    return *(const size_t *)(const void *)((const char *)base + row->count_at);
 }
 
 /* Allocates items; the member and its count are set. */
@@ -46,7 +31,7 @@ static void *row_add_items(struct as_rows_input *input, const struct as_row *row
                            size_t count, size_t size)
 {
     void *items = as_arena_alloc(input->arena, count, size);
-    memcpy(row_to(row, base), &items, sizeof(items));
+    memcpy(as_row_to(row, base), &items, sizeof(items));
     *(size_t *)(void *)((char *)base + row->count_at) = count;
     return items;
 }
@@ -83,7 +68,7 @@ static void text_read(struct as_rows_input *input, struct as_reader *object,
         as_read_fail(object, row->name, "longer than %zu bytes", row->size - 1);
     if (input->copies_texts)
         text = as_arena_strdup(input->arena, text);
-    memcpy(row_to(row, base), &text, sizeof(text));
+    memcpy(as_row_to(row, base), &text, sizeof(text));
 }
 
 const struct as_row_type as_row_text = {
@@ -103,19 +88,19 @@ const struct as_row_type as_row_maybe_text = {
 
 static bool chars_are_unset(const struct as_row *row, const void *base)
 {
-    return !*(const char *)row_at(row, base);
+    return !*(const char *)as_row_at(row, base);
 }
 
 static void chars_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_string(json, row_at(row, base));
+    as_json_write_string(json, as_row_at(row, base));
 }
 
 static void chars_read(struct as_rows_input *input, struct as_reader *object,
                        const struct as_row *row, void *base)
 {
     (void)input;
-    as_read_copy(object, row->name, row_to(row, base), row->size);
+    as_read_copy(object, row->name, as_row_to(row, base), row->size);
 }
 
 const struct as_row_type as_row_chars = {
@@ -125,7 +110,7 @@ static void texts_write(struct as_json_writer *json, const struct as_row *row, c
 {
     const char *const *texts = row_get_pointer(row, base);
     as_json_begin_array(json);
-    for (size_t i = 0; i < row_get_count(row, base); i++)
+    for (size_t i = 0; i < as_row_get_count(row, base); i++)
         as_json_write_string(json, texts[i]);
     as_json_end_array(json);
 }
@@ -154,12 +139,12 @@ const struct as_row_type as_row_texts = {
 
 static bool i32_is_unset(const struct as_row *row, const void *base)
 {
-    return *(const int32_t *)row_at(row, base) == 0;
+    return *(const int32_t *)as_row_at(row, base) == 0;
 }
 
 static void i32_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_i64(json, *(const int32_t *)row_at(row, base));
+    as_json_write_i64(json, *(const int32_t *)as_row_at(row, base));
 }
 
 static void i32_read(struct as_rows_input *input, struct as_reader *object,
@@ -168,7 +153,7 @@ static void i32_read(struct as_rows_input *input, struct as_reader *object,
     (void)input;
     int64_t number = 0;
     as_read_i64(object, row->name, row->min, row->max ? row->max : INT32_MAX, &number);
-    *(int32_t *)row_to(row, base) = (int32_t)number;
+    *(int32_t *)as_row_to(row, base) = (int32_t)number;
 }
 
 const struct as_row_type as_row_i32 = {
@@ -176,7 +161,7 @@ const struct as_row_type as_row_i32 = {
 
 static bool size_is_unset(const struct as_row *row, const void *base)
 {
-    return *(const int32_t *)row_at(row, base) < 0;
+    return *(const int32_t *)as_row_at(row, base) < 0;
 }
 
 static void size_write(struct as_json_writer *json, const struct as_row *row, const void *base)
@@ -201,7 +186,7 @@ const struct as_row_type as_row_size = {
 
 static void u32_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_i64(json, *(const uint32_t *)row_at(row, base));
+    as_json_write_i64(json, *(const uint32_t *)as_row_at(row, base));
 }
 
 static void u32_read(struct as_rows_input *input, struct as_reader *object,
@@ -210,7 +195,7 @@ static void u32_read(struct as_rows_input *input, struct as_reader *object,
     (void)input;
     int64_t number = 0;
     as_read_i64(object, row->name, row->min, row->max ? row->max : UINT32_MAX, &number);
-    *(uint32_t *)row_to(row, base) = (uint32_t)number;
+    *(uint32_t *)as_row_to(row, base) = (uint32_t)number;
 }
 
 const struct as_row_type as_row_u32 = {
@@ -218,19 +203,19 @@ const struct as_row_type as_row_u32 = {
 
 static bool i64_is_unset(const struct as_row *row, const void *base)
 {
-    return *(const int64_t *)row_at(row, base) == 0;
+    return *(const int64_t *)as_row_at(row, base) == 0;
 }
 
 static void i64_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_i64(json, *(const int64_t *)row_at(row, base));
+    as_json_write_i64(json, *(const int64_t *)as_row_at(row, base));
 }
 
 static void i64_read(struct as_rows_input *input, struct as_reader *object,
                      const struct as_row *row, void *base)
 {
     (void)input;
-    as_read_i64(object, row->name, row->min, row->max, row_to(row, base));
+    as_read_i64(object, row->name, row->min, row->max, as_row_to(row, base));
 }
 
 const struct as_row_type as_row_i64 = {
@@ -238,7 +223,7 @@ const struct as_row_type as_row_i64 = {
 
 static void u64_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_i64(json, (int64_t) * (const uint64_t *)row_at(row, base));
+    as_json_write_i64(json, (int64_t) * (const uint64_t *)as_row_at(row, base));
 }
 
 static void u64_read(struct as_rows_input *input, struct as_reader *object,
@@ -247,7 +232,7 @@ static void u64_read(struct as_rows_input *input, struct as_reader *object,
     (void)input;
     int64_t number = 0;
     as_read_i64(object, row->name, row->min, row->max, &number);
-    *(uint64_t *)row_to(row, base) = (uint64_t)number;
+    *(uint64_t *)as_row_to(row, base) = (uint64_t)number;
 }
 
 const struct as_row_type as_row_u64 = {
@@ -255,7 +240,7 @@ const struct as_row_type as_row_u64 = {
 
 static void hex_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_hex(json, *(const uint64_t *)row_at(row, base));
+    as_json_write_hex(json, *(const uint64_t *)as_row_at(row, base));
 }
 
 static void hex_read(struct as_rows_input *input, struct as_reader *object,
@@ -265,7 +250,7 @@ static void hex_read(struct as_rows_input *input, struct as_reader *object,
     const char *text = as_read_string(object, row->name);
     if (as_read_has(object, row->name) &&
         (strlen(text) != HEX_DIGITS ||
-         as_number_parse_u64_hex(text, HEX_DIGITS, row_to(row, base)) != 0))
+         as_number_parse_u64_hex(text, HEX_DIGITS, as_row_to(row, base)) != 0))
         as_read_fail(object, row->name, "expected %d hex digits", HEX_DIGITS);
 }
 
@@ -275,7 +260,7 @@ const struct as_row_type as_row_hex = {
 static void digest_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
     char text[AS_DIGEST_TEXT_SIZE];
-    as_digest_print(row_at(row, base), text);
+    as_digest_print(as_row_at(row, base), text);
     as_json_write_string_size(json, text, sizeof(text) - 1);
 }
 
@@ -284,7 +269,7 @@ static void digest_read(struct as_rows_input *input, struct as_reader *object,
 {
     (void)input;
     const char *text = as_read_string(object, row->name);
-    if (!as_digest_parse(text, strlen(text), row_to(row, base)))
+    if (!as_digest_parse(text, strlen(text), as_row_to(row, base)))
         as_read_fail(object, row->name, "expected a digest");
 }
 
@@ -292,19 +277,19 @@ const struct as_row_type as_row_digest = {.write = digest_write, .read = digest_
 
 static bool number_is_unset(const struct as_row *row, const void *base)
 {
-    return !isfinite(*(const double *)row_at(row, base));
+    return !isfinite(*(const double *)as_row_at(row, base));
 }
 
 static void number_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_double(json, *(const double *)row_at(row, base));
+    as_json_write_double(json, *(const double *)as_row_at(row, base));
 }
 
 static void number_read(struct as_rows_input *input, struct as_reader *object,
                         const struct as_row *row, void *base)
 {
     (void)input;
-    as_read_double(object, row->name, row_to(row, base));
+    as_read_double(object, row->name, as_row_to(row, base));
 }
 
 const struct as_row_type as_row_number = {
@@ -314,7 +299,7 @@ static void positive_read(struct as_rows_input *input, struct as_reader *object,
                           const struct as_row *row, void *base)
 {
     (void)input;
-    as_read_positive(object, row->name, row_to(row, base));
+    as_read_positive(object, row->name, as_row_to(row, base));
 }
 
 const struct as_row_type as_row_positive = {
@@ -322,19 +307,19 @@ const struct as_row_type as_row_positive = {
 
 static bool flag_is_unset(const struct as_row *row, const void *base)
 {
-    return !*(const bool *)row_at(row, base);
+    return !*(const bool *)as_row_at(row, base);
 }
 
 static void flag_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_bool(json, *(const bool *)row_at(row, base));
+    as_json_write_bool(json, *(const bool *)as_row_at(row, base));
 }
 
 static void flag_read(struct as_rows_input *input, struct as_reader *object,
                       const struct as_row *row, void *base)
 {
     (void)input;
-    as_read_bool(object, row->name, row_to(row, base));
+    as_read_bool(object, row->name, as_row_to(row, base));
 }
 
 const struct as_row_type as_row_flag = {
@@ -342,7 +327,7 @@ const struct as_row_type as_row_flag = {
 
 static void is_up_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_string(json, *(const bool *)row_at(row, base) ? "up" : "down");
+    as_json_write_string(json, *(const bool *)as_row_at(row, base) ? "up" : "down");
 }
 
 static void is_up_read(struct as_rows_input *input, struct as_reader *object,
@@ -350,7 +335,7 @@ static void is_up_read(struct as_rows_input *input, struct as_reader *object,
 {
     static const struct as_read_word words[] = {{"up", true}, {"down", false}, {0}};
     (void)input;
-    *(bool *)row_to(row, base) = as_read_enum(object, row->name, words, true);
+    *(bool *)as_row_to(row, base) = as_read_enum(object, row->name, words, true);
 }
 
 const struct as_row_type as_row_is_up = {.write = is_up_write, .read = is_up_read};
@@ -359,12 +344,12 @@ const struct as_row_type as_row_is_up = {.write = is_up_write, .read = is_up_rea
 
 static bool word_is_unset(const struct as_row *row, const void *base)
 {
-    return !row->get_word(*(const unsigned *)row_at(row, base));
+    return !row->get_word(*(const unsigned *)as_row_at(row, base));
 }
 
 static void word_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_string(json, row->get_word(*(const unsigned *)row_at(row, base)));
+    as_json_write_string(json, row->get_word(*(const unsigned *)as_row_at(row, base)));
 }
 
 static void word_read(struct as_rows_input *input, struct as_reader *object,
@@ -372,7 +357,7 @@ static void word_read(struct as_rows_input *input, struct as_reader *object,
 {
     (void)input;
     struct as_read_word words[WORDS_MAX + 1] = {{.text = NULL}};
-    unsigned *value = row_to(row, base);
+    unsigned *value = as_row_to(row, base);
     const char *word;
     for (unsigned i = 0; (word = row->get_word((unsigned)row->min + i)) != NULL; i++) {
         assert(i < WORDS_MAX);
@@ -386,7 +371,7 @@ const struct as_row_type as_row_word = {
 
 static void bits_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    const unsigned bits = *(const unsigned *)row_at(row, base);
+    const unsigned bits = *(const unsigned *)as_row_at(row, base);
     as_json_begin_array(json);
     for (unsigned i = 0; bits >> i; i++)
         if (bits >> i & 1)
@@ -400,7 +385,7 @@ static void bits_read(struct as_rows_input *input, struct as_reader *object,
     (void)input;
     size_t count;
     const struct tree_value *item = as_read_list(object, row->name, &count);
-    unsigned *bits = row_to(row, base);
+    unsigned *bits = as_row_to(row, base);
     for (size_t i = 0; item; i++, item = item->next) {
         const char *text = tree_get_text(item), *word = NULL;
         unsigned bit = 0;
@@ -420,7 +405,7 @@ const struct as_row_type as_row_bits = {
 
 static void wall_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_i64(json, ((const as_wall_time *)row_at(row, base))->us);
+    as_json_write_i64(json, ((const as_wall_time *)as_row_at(row, base))->us);
 }
 
 static void wall_read(struct as_rows_input *input, struct as_reader *object,
@@ -428,7 +413,7 @@ static void wall_read(struct as_rows_input *input, struct as_reader *object,
 {
     (void)input;
     as_read_i64(object, row->name, AS_ROW_TIME_MIN_US, AS_ROW_TIME_MAX_US,
-                &((as_wall_time *)row_to(row, base))->us);
+                &((as_wall_time *)as_row_to(row, base))->us);
 }
 
 const struct as_row_type as_row_wall = {.write = wall_write, .read = wall_read};
@@ -436,7 +421,7 @@ const struct as_row_type as_row_wall = {.write = wall_write, .read = wall_read};
 static void time_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
     char text[AS_RFC3339_SIZE];
-    as_wall_time_print_short(*(const as_wall_time *)row_at(row, base), text);
+    as_wall_time_print_short(*(const as_wall_time *)as_row_at(row, base), text);
     as_json_write_string(json, text);
 }
 
@@ -447,7 +432,7 @@ static void time_read(struct as_rows_input *input, struct as_reader *object,
     as_maybe_time time = {.set = false};
     as_read_time(object, row->name, &time);
     if (time.set)
-        *(as_wall_time *)row_to(row, base) = time.at;
+        *(as_wall_time *)as_row_to(row, base) = time.at;
 }
 
 const struct as_row_type as_row_time = {.write = time_write, .read = time_read};
@@ -455,7 +440,7 @@ const struct as_row_type as_row_time = {.write = time_write, .read = time_read};
 static void exact_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
     char text[AS_RFC3339_SIZE];
-    as_wall_time_print(*(const as_wall_time *)row_at(row, base), text);
+    as_wall_time_print(*(const as_wall_time *)as_row_at(row, base), text);
     as_json_write_string(json, text);
 }
 
@@ -463,7 +448,7 @@ const struct as_row_type as_row_exact = {.write = exact_write, .read = time_read
 
 static bool maybe_time_is_unset(const struct as_row *row, const void *base)
 {
-    return !((const as_maybe_time *)row_at(row, base))->set;
+    return !((const as_maybe_time *)as_row_at(row, base))->set;
 }
 
 static void maybe_time_write(struct as_json_writer *json, const struct as_row *row,
@@ -474,7 +459,7 @@ static void maybe_time_write(struct as_json_writer *json, const struct as_row *r
         as_json_write_null(json);
         return;
     }
-    as_wall_time_print_short(((const as_maybe_time *)row_at(row, base))->at, text);
+    as_wall_time_print_short(((const as_maybe_time *)as_row_at(row, base))->at, text);
     as_json_write_string(json, text);
 }
 
@@ -482,7 +467,7 @@ static void maybe_time_read(struct as_rows_input *input, struct as_reader *objec
                             const struct as_row *row, void *base)
 {
     (void)input;
-    as_read_time(object, row->name, row_to(row, base));
+    as_read_time(object, row->name, as_row_to(row, base));
 }
 
 const struct as_row_type as_row_maybe_time = {.is_nullable = true,
@@ -492,14 +477,14 @@ const struct as_row_type as_row_maybe_time = {.is_nullable = true,
 
 static void seconds_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_double(json, (double)*(const int64_t *)row_at(row, base) / AS_US_PER_S);
+    as_json_write_double(json, (double)*(const int64_t *)as_row_at(row, base) / AS_US_PER_S);
 }
 
 static void seconds_read(struct as_rows_input *input, struct as_reader *object,
                          const struct as_row *row, void *base)
 {
     (void)input;
-    as_read_seconds(object, row->name, row_to(row, base));
+    as_read_seconds(object, row->name, as_row_to(row, base));
 }
 
 const struct as_row_type as_row_seconds = {
@@ -520,7 +505,7 @@ static void object_read(struct as_rows_input *input, struct as_reader *object,
     if (!reader.object)
         return;
     void *item = as_arena_alloc(input->arena, 1, row->size);
-    memcpy(row_to(row, base), &item, sizeof(item));
+    memcpy(as_row_to(row, base), &item, sizeof(item));
     if (row->defaults)
         memcpy(item, row->defaults, row->size);
     as_rows_read(input, &reader, row->rows, item);
@@ -533,7 +518,7 @@ static void list_write(struct as_json_writer *json, const struct as_row *row, co
 {
     const char *items = row_get_pointer(row, base);
     as_json_begin_array(json);
-    for (size_t i = 0; i < row_get_count(row, base); i++)
+    for (size_t i = 0; i < as_row_get_count(row, base); i++)
         as_rows_write(json, row->rows, items + i * row->size);
     as_json_end_array(json);
 }
@@ -574,7 +559,7 @@ const struct as_row_type as_row_list = {
 
 static void part_row_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_rows_write(json, row->rows, row_at(row, base));
+    as_rows_write(json, row->rows, as_row_at(row, base));
 }
 
 static void part_row_read(struct as_rows_input *input, struct as_reader *object,
@@ -583,7 +568,7 @@ static void part_row_read(struct as_rows_input *input, struct as_reader *object,
     struct as_reader reader;
     as_read_object(&reader, object, row->name);
     if (reader.object)
-        as_rows_read(input, &reader, row->rows, row_to(row, base));
+        as_rows_read(input, &reader, row->rows, as_row_to(row, base));
 }
 
 /* ---- tables ---- */
@@ -615,7 +600,7 @@ static bool row_is_left_out(const struct as_row *row, const void *base)
 {
     switch (row->presence) {
     case AS_ROW_OPTIONAL: return row_is_unset(row, base);
-    case AS_ROW_FILLED: return row_get_count(row, base) == 0;
+    case AS_ROW_FILLED: return as_row_get_count(row, base) == 0;
     case AS_ROW_DEFAULT: return !row_has_member(row, base);
     case AS_ROW_REQUIRED:
     case AS_ROW_NULLABLE: break;
@@ -631,7 +616,7 @@ static bool row_is_null(const struct as_row *row, const void *base)
 static bool part_is_unset(const struct as_row *row, const void *from)
 {
     for (const struct as_row *member = row->rows; member->name; member++) {
-        const void *base = row_get_base(member, row_at(row, from));
+        const void *base = row_get_base(member, as_row_at(row, from));
         if (base && !row_is_left_out(member, base))
             return false;
     }
@@ -700,7 +685,7 @@ void as_rows_read(struct as_rows_input *input, struct as_reader *object, const s
 
 static void row_set_text(const struct as_row *row, void *item, const char *text)
 {
-    memcpy(row_to(row, item), &text, sizeof(text));
+    memcpy(as_row_to(row, item), &text, sizeof(text));
 }
 
 void *as_rows_copy(struct as_arena *arena, const struct as_row *rows, const void *items,

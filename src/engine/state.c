@@ -45,19 +45,14 @@ struct state_pairs {
     size_t count;
 };
 
-static const void *member_of(const struct as_row *row, const void *base)
-{
-    return (const char *)base + row->at;
-}
-
 static bool moment_is_unset(const struct as_row *row, const void *base)
 {
-    return !as_moment_is_set(*(const struct as_moment *)member_of(row, base));
+    return !as_moment_is_set(*(const struct as_moment *)as_row_at(row, base));
 }
 
 static void moment_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    const struct as_moment *moment = member_of(row, base);
+    const struct as_moment *moment = as_row_at(row, base);
     if (moment_is_unset(row, base)) {
         as_json_write_null(json);
         return;
@@ -96,7 +91,7 @@ static void moment_read(struct as_rows_input *input, struct as_reader *object,
                         const struct as_row *row, void *base)
 {
     const struct tree_value *value = tree_find(object->object, row->name);
-    struct as_moment *moment = (void *)((char *)base + row->at);
+    struct as_moment *moment = as_row_to(row, base);
     if (tree_is(value, TREE_NULL))
         *moment = AS_MOMENT_NEVER;
     else if (!moment_parse(input->context, value, moment))
@@ -111,7 +106,7 @@ static const struct as_row_type as_row_begun = {.write = moment_write, .read = m
 
 static void labels_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    const struct as_labels *labels = *(const struct as_labels *const *)member_of(row, base);
+    const struct as_labels *labels = *(const struct as_labels *const *)as_row_at(row, base);
     as_json_begin_object(json);
     for (uint32_t i = 0; labels && i < labels->count; i++)
         as_json_write_member(json, labels->items[i].name, labels->items[i].value);
@@ -138,14 +133,14 @@ static void labels_read(struct as_rows_input *input, struct as_reader *object,
         return;
     }
     reader->label_count++;
-    *(const struct as_labels **)(void *)((char *)base + row->at) = *labels;
+    *(const struct as_labels **)as_row_to(row, base) = *labels;
 }
 
 static const struct as_row_type as_row_labels = {.write = labels_write, .read = labels_read};
 
 static void pairs_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    const struct state_pairs *pairs = member_of(row, base);
+    const struct state_pairs *pairs = as_row_at(row, base);
     if (!pairs->fields) {
         as_json_write_null(json);
         return;
@@ -163,7 +158,7 @@ static void pairs_write(struct as_json_writer *json, const struct as_row *row, c
 static void pairs_read(struct as_rows_input *input, struct as_reader *object,
                        const struct as_row *row, void *base)
 {
-    struct state_pairs *pairs = (void *)((char *)base + row->at);
+    struct state_pairs *pairs = as_row_to(row, base);
     const struct tree_value *pair = as_read_list(object, row->name, &pairs->count);
     if (!as_read_has(object, row->name))
         return;

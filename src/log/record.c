@@ -45,21 +45,11 @@ static struct record_writer *record_get_writer(struct as_json_writer *json)
 #define AS_ROW_TYPE_output        const struct as_decision *
 #define AS_ROW_TYPE_alerts        const struct as_alert_outcome *
 
-static const void *record_at(const struct as_row *row, const void *base)
-{
-    return (const char *)base + row->at;
-}
-
 static const void *record_get_pointer(const struct as_row *row, const void *base)
 {
     const void *pointer;
-    memcpy(&pointer, record_at(row, base), sizeof(pointer));
+    memcpy(&pointer, as_row_at(row, base), sizeof(pointer));
     return pointer;
-}
-
-static size_t record_get_count(const struct as_row *row, const void *base)
-{
-    return *(const size_t *)(const void *)((const char *)base + row->count_at);
 }
 
 /* const char *, NULL: null. A long text is cut. */
@@ -99,7 +89,7 @@ static void cuts_write(struct as_json_writer *json, const struct as_row *row, co
 {
     const char *const *texts = record_get_pointer(row, base);
     as_json_begin_array(json);
-    for (size_t i = 0; i < record_get_count(row, base); i++)
+    for (size_t i = 0; i < as_row_get_count(row, base); i++)
         write_cut(json, texts[i]);
     as_json_end_array(json);
 }
@@ -110,7 +100,7 @@ static const struct as_row_type as_row_cuts = {.write = cuts_write};
 static void known_seconds_write(struct as_json_writer *json, const struct as_row *row,
                                 const void *base)
 {
-    const int64_t us = *(const int64_t *)record_at(row, base);
+    const int64_t us = *(const int64_t *)as_row_at(row, base);
     if (us < 0)
         as_json_write_null(json);
     else
@@ -124,7 +114,7 @@ static void digests_write(struct as_json_writer *json, const struct as_row *row,
     const struct as_digest *digests = record_get_pointer(row, base);
     char text[AS_DIGEST_TEXT_SIZE];
     as_json_begin_array(json);
-    for (size_t i = 0; i < record_get_count(row, base); i++) {
+    for (size_t i = 0; i < as_row_get_count(row, base); i++) {
         as_digest_print(&digests[i], text);
         as_json_write_string_size(json, text, sizeof(text) - 1);
     }
@@ -137,7 +127,7 @@ static void ids_write(struct as_json_writer *json, const struct as_row *row, con
 {
     const char(*ids)[AS_ULID_SIZE] = record_get_pointer(row, base);
     as_json_begin_array(json);
-    for (size_t i = 0; i < record_get_count(row, base); i++)
+    for (size_t i = 0; i < as_row_get_count(row, base); i++)
         as_json_write_string(json, ids[i]);
     as_json_end_array(json);
 }

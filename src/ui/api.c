@@ -244,11 +244,6 @@ void api_answer_object(struct api_request *request, const struct as_row *rows, c
  * Types of rows.
  */
 
-static const void *api_row_at(const struct as_row *row, const void *base)
-{
-    return (const char *)base + row->at;
-}
-
 struct api_request *api_get_request(struct as_json_writer *json)
 {
     return (struct api_request *)(void *)((char *)json - offsetof(struct api_request, json));
@@ -257,13 +252,13 @@ struct api_request *api_get_request(struct as_json_writer *json)
 static void api_credential_write(struct as_json_writer *json, const struct as_row *row,
                                  const void *base)
 {
-    const char *const *name = api_row_at(row, base);
+    const char *const *name = as_row_at(row, base);
     as_json_write_string(json, api_show_credential(api_get_request(json), *name));
 }
 
 static bool api_moment_is_unset(const struct as_row *row, const void *base)
 {
-    return !as_moment_is_set(*(const struct as_moment *)api_row_at(row, base));
+    return !as_moment_is_set(*(const struct as_moment *)as_row_at(row, base));
 }
 
 /* Its wall time. */
@@ -562,7 +557,7 @@ struct incident_answer {
 static void api_labels_write(struct as_json_writer *json, const struct as_row *row,
                              const void *base)
 {
-    const struct as_labels *labels = *(const struct as_labels *const *)api_row_at(row, base);
+    const struct as_labels *labels = *(const struct as_labels *const *)as_row_at(row, base);
     as_json_begin_object(json);
     for (uint32_t i = 0; labels && i < labels->count; i++)
         as_json_write_member(json, labels->items[i].name, labels->items[i].value);

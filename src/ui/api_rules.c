@@ -231,13 +231,13 @@ static void rule_guard_write(struct as_json_writer *json, const struct as_row *r
 static void duration_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
     char text[AS_DURATION_SIZE];
-    as_duration_print(*(const int64_t *)(const void *)((const char *)base + row->at), text);
+    as_duration_print(*(const int64_t *)as_row_at(row, base), text);
     as_json_write_string(json, text);
 }
 
 static bool duration_is_unset(const struct as_row *row, const void *base)
 {
-    return *(const int64_t *)(const void *)((const char *)base + row->at) == 0;
+    return *(const int64_t *)as_row_at(row, base) == 0;
 }
 
 static const struct as_row_type as_row_duration = {.write = duration_write,

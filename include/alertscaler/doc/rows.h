@@ -88,6 +88,20 @@ struct as_row_type {
     bool (*is_unset)(const struct as_row *row, const void *base);
 };
 
+/* For types: the member of the struct; the number of its items. */
+static inline const void *as_row_at(const struct as_row *row, const void *base)
+{
+    return (const char *)base + row->at;
+}
+static inline void *as_row_to(const struct as_row *row, void *base)
+{
+    return (char *)base + row->at;
+}
+static inline size_t as_row_get_count(const struct as_row *row, const void *base)
+{
+    return *(const size_t *)(const void *)((const char *)base + row->count_at);
+}
+
 /* type                member                   JSON */
 extern const struct as_row_type as_row_text;       /* const char *; unset: NULL or "" */
 extern const struct as_row_type as_row_maybe_text; /* const char *; NULL, which is unset: null */
