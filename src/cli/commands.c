@@ -9,8 +9,10 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/decide/decision.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/rules/json_schema.h>
 #include <alertscaler/runtime/version.h>
@@ -18,19 +20,45 @@
 #include "cli.h"
 
 /*
- * `alertscaler schema`: JSON Schemas of the files that users write.
+ * `alertscaler schema`: JSON Schemas of the files that users write, and of documents.
  */
+
+/* Documents that are no files of users, by their tables of rows. */
+static const struct {
+    const char *word;
+    void (*encode)(struct as_buf *out);
+} schema_documents[] = {
+    {"decision", as_decision_encode_input_schema},
+    {"decision-answer", as_decision_encode_output_schema},
+};
+
+/* False: there is no such schema. */
+static bool schema_encode(const char *word, struct as_buf *out)
+{
+    for (size_t kind = 0; as_json_schema_words[kind]; kind++) {
+        if (strcmp(as_json_schema_words[kind], word) == 0) {
+            as_json_schema_append(kind, out);
+            return true;
+        }
+    }
+    for (size_t i = 0; i < AS_ARRAY_SIZE(schema_documents); i++) {
+        if (strcmp(schema_documents[i].word, word) == 0) {
+            schema_documents[i].encode(out);
+            return true;
+        }
+    }
+    return false;
+}
 
 static int schema_run(const struct as_args *args)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_JSON_SCHEMA_MAX);
     const char *word = args->operands[0];
-    size_t kind = 0;
-    while (as_json_schema_words[kind] && strcmp(as_json_schema_words[kind], word) != 0)
-        kind++;
-    if (!as_json_schema_words[kind])
-        return as_cli_fail(args, "there is no schema `%s`: name config, rules, tests or web", word);
-    as_json_schema_append(kind, &text);
+    if (!schema_encode(word, &text))
+        return as_cli_fail(args,
+                           "there is no schema `%s`: name config, rules, tests, web, decision or "
+                           "decision-answer",
+                           word);
     json_t *json = json_loadb(text.data, text.size, 0, NULL);
     if (!json || json_dumpf(json, stdout, JSON_INDENT(2)) != 0)
         return as_cli_fail(args, "cannot write the schema");
@@ -43,11 +71,13 @@ static const struct as_option schema_options[] = {{0}};
 
 static const struct as_command command_schema = {
     .name = "schema",
-    .operands = "config|rules|tests|web",
-    .summary = "Prints the JSON Schema of a kind of files, for editors.",
-    .help = "The schema (draft 2020-12) is made from the tables that `check` reads files by:\n"
-            "config: alertscaler.yaml; rules: rule files; tests: files of `alertscaler test`;\n"
-            "web: the file of --web.config.file. docs/editors.md shows how editors use it.",
+    .operands = "config|rules|tests|web|decision|decision-answer",
+    .summary = "Prints the JSON Schema of a kind of files or documents.",
+    .help = "The schema (draft 2020-12) is made from the tables that the program reads and writes\n"
+            "by. For editors: config: alertscaler.yaml; rules: rule files; tests: files of\n"
+            "`alertscaler test`; web: the file of --web.config.file. docs/editors.md shows how\n"
+            "editors use it. For programs: decision, decision-answer: a line that\n"
+            "`alertscaler decide` reads and prints (docs/decision.md).",
     .options = schema_options,
     .operands_min = 1,
     .operands_max = 1,

@@ -12,6 +12,7 @@
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/doc/rows.h>
+#include <alertscaler/doc/rows_schema.h>
 
 static const char *const base_names[AS_RES_NAMED] = {
     [AS_RES_CPU] = "cpu",
@@ -138,7 +139,14 @@ static void effect_read(struct as_rows_input *input, struct as_reader *object,
     *(unsigned *)as_row_to(row, base) = 1U << bit;
 }
 
-const struct as_row_type as_row_taint_effect = {.write = effect_write, .read = effect_read};
+static void effect_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_words(schema, as_taint_effect_get_word, 0);
+}
+
+const struct as_row_type as_row_taint_effect = {
+    .write = effect_write, .read = effect_read, .describe = effect_describe};
 
 static const struct as_row template_port_rows[] = {
     {AS_ROW("ip", text, as_host_port, ip, REQUIRED)},

@@ -14,6 +14,7 @@
 #include <alertscaler/base/arena.h>
 #include <alertscaler/cluster/node_pack.h>
 #include <alertscaler/decide/decision.h>
+#include <alertscaler/doc/rows_schema.h>
 
 #include "decision_private.h"
 
@@ -27,8 +28,8 @@ struct document {
 };
 _Static_assert(offsetof(struct document, input) == 0, "rows of the input are rows of the document");
 
-#define SNAPSHOT AS_ROW_VIA(as_decide_input, snapshot)
-#define FACTS    AS_ROW_VIA(document, facts)
+#define SNAPSHOT .via = AS_ROW_VIA(as_decide_input, snapshot), .is_via_optional = true
+#define FACTS    .via = AS_ROW_VIA(document, facts), .is_via_optional = true
 
 DECISION_WORDS(get_phase, "Pending", "Running", "Succeeded", "Failed", "Unknown")
 DECISION_WORDS(get_select, "Max", "Min", "Disabled")
@@ -91,13 +92,21 @@ static void policies_read(struct as_rows_input *input, struct as_reader *object,
     rules->policy_count = (uint32_t)count;
 }
 
-static const struct as_row_type policies_type = {.write = policies_write, .read = policies_read};
+static const struct as_row_type policies_type = {
+    .write = policies_write, .read = policies_read, .like = &as_row_list};
 
 static const struct as_row scaling_rules_rows[] = {
-    {.name = "policies", .type = &policies_type, .presence = AS_ROW_DEFAULT, .rows = policy_rows},
+    {.name = "policies",
+     .type = &policies_type,
+     .presence = AS_ROW_DEFAULT,
+     .rows = policy_rows,
+     .min = 1,
+     .max = AS_POLICIES_MAX},
     {AS_ROW("selectPolicy", word, as_scaling_rules, select, DEFAULT), .get_word = get_select},
     {AS_ROW("stabilizationWindowSeconds", seconds, as_scaling_rules, window_us, DEFAULT)},
-    {.name = NULL},
+    {.name = NULL,
+     .definition = "scaling_rules",
+     .about = "As in `behavior` of a HorizontalPodAutoscaler"},
 };
 
 static const struct as_row behavior_rows[] = {
@@ -185,7 +194,7 @@ static void tristate_read(struct as_rows_input *input, struct as_reader *object,
 }
 
 static const struct as_row_type as_row_tristate = {
-    .is_nullable = true, .write = tristate_write, .read = tristate_read};
+    .is_nullable = true, .write = tristate_write, .read = tristate_read, .like = &as_row_flag};
 #define AS_ROW_TYPE_tristate enum as_tristate
 
 static const struct as_row usage_rows[] = {
@@ -225,7 +234,8 @@ static void cores_read(struct as_rows_input *input, struct as_reader *object,
         *(int64_t *)as_row_to(row, base) = llround(cores * 1000);
 }
 
-static const struct as_row_type cores_type = {.write = cores_write, .read = cores_read};
+static const struct as_row_type cores_type = {
+    .write = cores_write, .read = cores_read, .like = &as_row_positive};
 
 static const struct as_row amounts_rows[] = {
     {.name = "cpu",
@@ -298,7 +308,20 @@ static bool input_has_no_nodes(const void *base)
     return !((const struct as_decide_input *)base)->nodes;
 }
 
-static const struct as_row_type nodes_type = {.write = nodes_seen_write, .read = nodes_seen_read};
+static void nodes_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_begin_forms(schema);
+    as_rows_schema_begin_form(schema);
+    as_rows_schema_write_object(schema, row->rows);
+    as_rows_schema_end_form(schema);
+    as_rows_schema_begin_form(schema);
+    as_rows_schema_write_object(schema, nodes_error_rows);
+    as_rows_schema_end_form(schema);
+    as_rows_schema_end_forms(schema);
+}
+
+static const struct as_row_type nodes_type = {
+    .write = nodes_seen_write, .read = nodes_seen_read, .describe = nodes_describe};
 
 static const struct as_row plan_terms_rows[] = {
     {AS_ROW("at", time, as_pool_plan_terms, now, REQUIRED)},
@@ -338,37 +361,38 @@ static void observed_check(struct as_rows_input *input, struct as_reader *object
 /* Members of a snapshot refer to others: classes to budgets and resources, nodes to classes and
  * groups. */
 static const struct as_row observed_rows[] = {
-    {AS_ROW_OF("budgets", list, as_snapshot, budgets, FILLED, as_decision_budget_rows),
-     .via = FACTS, .count_at = AS_ROW_COUNT(as_snapshot, budget_count)},
-    {AS_ROW("cluster_nodes", u64, as_snapshot, cluster_nodes, OPTIONAL), .via = FACTS,
+    {AS_ROW_OF("budgets", list, as_snapshot, budgets, FILLED, as_decision_budget_rows), FACTS,
+     .count_at = AS_ROW_COUNT(as_snapshot, budget_count)},
+    {AS_ROW("cluster_nodes", u64, as_snapshot, cluster_nodes, OPTIONAL), FACTS,
      .max = AS_RES_AMOUNT_MAX},
-    {AS_ROW_OF("groups", list, as_snapshot, groups, DEFAULT, as_decision_group_rows), .via = FACTS,
+    {AS_ROW_OF("groups", list, as_snapshot, groups, DEFAULT, as_decision_group_rows), FACTS,
      .count_at = AS_ROW_COUNT(as_snapshot, group_count), .pass = 1, .max = DECISION_GROUPS_MAX,
      .defaults = &as_decision_group},
-    {AS_ROW_PART("kept", as_snapshot, kept, DEFAULT, as_decision_kept_rows), .via = FACTS},
-    {AS_ROW_SAME("leaving", OPTIONAL, as_decision_leaving_rows), .via = FACTS},
+    {AS_ROW_PART("kept", as_snapshot, kept, DEFAULT, as_decision_kept_rows), FACTS},
+    {AS_ROW_SAME("leaving", OPTIONAL, as_decision_leaving_rows), FACTS},
     {AS_ROW("marked", i32, as_decide_input, marked, OPTIONAL), .since = 3},
     {.name = "nodes",
      .type = &nodes_type,
      .since = 2,
      .rows = nodes_rows,
      .is_unset = input_has_no_nodes},
-    {AS_ROW("pending", pods, as_snapshot, pending, FILLED), .via = FACTS, .pass = 2,
+    {AS_ROW("pending", pods, as_snapshot, pending, FILLED), FACTS, .pass = 2,
      .count_at = AS_ROW_COUNT(as_snapshot, pending_count)},
-    {AS_ROW("pending_pods", u64, as_snapshot, pending_pods, OPTIONAL), .via = FACTS,
+    {AS_ROW("pending_pods", u64, as_snapshot, pending_pods, OPTIONAL), FACTS,
      .max = AS_RES_AMOUNT_MAX},
     {AS_ROW_OF("plan", object, as_decide_input, plan_terms, OPTIONAL, plan_terms_rows), .since = 3},
     {AS_ROW_OF("pods", list, as_decide_input, pods, DEFAULT, pod_rows),
      .count_at = AS_ROW_COUNT(as_decide_input, pod_count),
      .has_at = AS_ROW_HAS(as_decide_input, has_pods), .defaults = &default_pod},
-    {AS_ROW("pool_error", maybe_text, as_snapshot, error, OPTIONAL), .via = SNAPSHOT},
-    {AS_ROW_OF("pool_nodes", list, as_snapshot, nodes, FILLED, as_decision_node_rows), .via = FACTS,
+    {AS_ROW("pool_error", maybe_text, as_snapshot, error, OPTIONAL), SNAPSHOT},
+    {AS_ROW_OF("pool_nodes", list, as_snapshot, nodes, FILLED, as_decision_node_rows), FACTS,
      .count_at = AS_ROW_COUNT(as_snapshot, node_count), .pass = 2, .max = DECISION_NODES_MAX,
      .defaults = &as_decision_node},
     {AS_ROW("replicas", i32, as_decide_input, replicas, REQUIRED)},
-    {AS_ROW("resources", resource_names, as_snapshot, resources, OPTIONAL), .via = FACTS},
-    {AS_ROW_OF("shapes", list, as_snapshot, pod_classes, FILLED, as_decision_pod_class_rows),
-     .via = FACTS, .count_at = AS_ROW_COUNT(as_snapshot, pod_class_count), .pass = 1,
+    {AS_ROW("resources", resource_names, as_snapshot, resources, OPTIONAL), FACTS,
+     .max = AS_RES_MAX - AS_RES_NAMED},
+    {AS_ROW_OF("shapes", list, as_snapshot, pod_classes, FILLED, as_decision_pod_class_rows), FACTS,
+     .count_at = AS_ROW_COUNT(as_snapshot, pod_class_count), .pass = 1,
      .max = AS_SNAPSHOT_POD_CLASSES_MAX, .defaults = &as_decision_pod_class},
     {AS_ROW("status_replicas", i32, as_decide_input, status_replicas, DEFAULT)},
     {.name = NULL, .check = observed_check},
@@ -423,9 +447,9 @@ static void history_check(struct as_rows_input *input, struct as_reader *object,
 }
 
 static const struct as_row history_rows[] = {
-    {AS_ROW_OF("asked", list, as_snapshot, asked, FILLED, as_decision_asked_rows), .via = SNAPSHOT,
+    {AS_ROW_OF("asked", list, as_snapshot, asked, FILLED, as_decision_asked_rows), SNAPSHOT,
      .count_at = AS_ROW_COUNT(as_snapshot, asked_count), .max = AS_ASKED_MAX},
-    {AS_ROW("drain_failed", maybe_time, as_snapshot, drain_failed, OPTIONAL), .via = SNAPSHOT},
+    {AS_ROW("drain_failed", maybe_time, as_snapshot, drain_failed, OPTIONAL), SNAPSHOT},
     {AS_ROW("last_down", maybe_time, as_decide_input, last_down, DEFAULT)},
     {AS_ROW("last_step_down", maybe_time, as_decide_input, last_step_down, OPTIONAL), .since = 2},
     {AS_ROW("last_up", maybe_time, as_decide_input, last_up, DEFAULT)},
@@ -435,7 +459,7 @@ static const struct as_row history_rows[] = {
     {AS_ROW_OF("scale_events", list, as_decide_input, events, DEFAULT, event_rows),
      .count_at = AS_ROW_COUNT(as_decide_input, event_count)},
     {AS_ROW_OF("unneeded", list, as_snapshot, unneeded, FILLED, as_decision_unneeded_rows),
-     .via = SNAPSHOT, .count_at = AS_ROW_COUNT(as_snapshot, unneeded_count)},
+     SNAPSHOT, .count_at = AS_ROW_COUNT(as_snapshot, unneeded_count)},
     {.name = NULL, .check = history_check},
 };
 
@@ -520,7 +544,8 @@ static bool has_no_samples(const void *base)
     return !((const struct as_proposal *)base)->samples;
 }
 
-static const struct as_row_type as_row_samples = {.write = samples_write, .read = samples_read};
+static const struct as_row_type as_row_samples = {
+    .write = samples_write, .read = samples_read, .like = &as_row_list};
 
 static int compare_samples(const void *a, const void *b)
 {
@@ -587,11 +612,14 @@ static const struct as_row input_rows[] = {
     {AS_ROW_SAME("observed", REQUIRED, observed_rows), .pass = 2},
     {AS_ROW_OF("proposals", list, as_decide_input, proposals, REQUIRED, proposal_rows), .pass = 5,
      .count_at = AS_ROW_COUNT(as_decide_input, proposal_count)},
-    {AS_ROW("seed", hex, as_snapshot, seed, OPTIONAL), .via = SNAPSHOT, .pass = 6},
+    {AS_ROW("seed", hex, as_snapshot, seed, OPTIONAL), SNAPSHOT, .pass = 6},
     {AS_ROW_SAME("target", REQUIRED, target_rows), .pass = 1},
     {AS_ROW("v", i32, as_decide_input, version, REQUIRED), .min = AS_DECIDE_OLDEST_VERSION,
      .max = AS_DECIDE_VERSION},
-    {.name = NULL},
+    {.name = NULL,
+     .definition = "decision_input",
+     .about =
+         "The input document (docs/decision.md): `alertscaler decide` computes the answer from it"},
 };
 
 void as_decision_encode_input(const struct as_decide_input *input, struct as_buf *out)
@@ -688,9 +716,9 @@ struct answer {
     const struct as_pool_plan *plan; /* NULL: no pool */
 };
 
-#define INPUT    AS_ROW_VIA(answer, input)
-#define DECISION AS_ROW_VIA(answer, decision)
-#define PLAN     AS_ROW_VIA(answer, plan)
+#define INPUT    .via = AS_ROW_VIA(answer, input)
+#define DECISION .via = AS_ROW_VIA(answer, decision)
+#define PLAN     .via = AS_ROW_VIA(answer, plan), .is_via_optional = true
 
 static bool has_no_plan(const void *base)
 {
@@ -734,7 +762,8 @@ static void group_changes_write(struct as_json_writer *json, const struct as_row
     as_json_end_array(json);
 }
 
-static const struct as_row_type group_changes_type = {.write = group_changes_write};
+static const struct as_row_type group_changes_type = {.write = group_changes_write,
+                                                      .like = &as_row_list};
 
 /* What each group offered. */
 struct option {
@@ -757,7 +786,8 @@ static void score_write(struct as_json_writer *json, const struct as_row *row, c
     as_json_write_double(json, option->scores[row->at]);
 }
 
-static const struct as_row_type score_type = {.has_own_key = true, .write = score_write};
+static const struct as_row_type score_type = {
+    .has_own_key = true, .write = score_write, .like = &as_row_number};
 
 static const struct as_row score_rows[] = {
     SCORE("least_nodes", AS_POOL_LEAST_NODES),
@@ -770,15 +800,15 @@ static const struct as_row score_rows[] = {
 };
 _Static_assert(AS_ARRAY_SIZE(score_rows) == AS_POOL_FILTER_COUNT + 1, "all of them");
 
-#define OPTION AS_ROW_VIA(option, option)
+#define OPTION .via = AS_ROW_VIA(option, option)
 
 static const struct as_row option_rows[] = {
     {AS_ROW("chosen", flag, option, is_chosen, OPTIONAL)},
     {AS_ROW("group", text, option, group, DEFAULT)},
-    {AS_ROW("nodes", u64, as_pool_option, nodes, DEFAULT), .via = OPTION},
+    {AS_ROW("nodes", u64, as_pool_option, nodes, DEFAULT), OPTION},
     {AS_ROW("out_by", maybe_text, option, out_by, OPTIONAL)},
-    {AS_ROW("pods", u64, as_pool_option, pods, DEFAULT), .via = OPTION},
-    {AS_ROW_SAME("scores", DEFAULT, score_rows), .via = OPTION},
+    {AS_ROW("pods", u64, as_pool_option, pods, DEFAULT), OPTION},
+    {AS_ROW_SAME("scores", DEFAULT, score_rows), OPTION},
     {.name = NULL},
 };
 
@@ -805,7 +835,7 @@ static void options_write(struct as_json_writer *json, const struct as_row *row,
     as_json_end_array(json);
 }
 
-static const struct as_row_type options_type = {.write = options_write};
+static const struct as_row_type options_type = {.write = options_write, .like = &as_row_list};
 
 /* A number or a word of each group. */
 struct group_note {
@@ -843,7 +873,7 @@ static bool has_no_overdue(const void *base)
     return has_no_plan(base) || ((const struct answer *)base)->decision->overdue == 0;
 }
 
-static const struct as_row_type overdue_type = {.write = overdue_write};
+static const struct as_row_type overdue_type = {.write = overdue_write, .like = &as_row_list};
 
 static void skipped_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -859,7 +889,7 @@ static void skipped_write(struct as_json_writer *json, const struct as_row *row,
     as_json_end_array(json);
 }
 
-static const struct as_row_type skipped_type = {.write = skipped_write};
+static const struct as_row_type skipped_type = {.write = skipped_write, .like = &as_row_list};
 
 /* Names of nodes. */
 static void take_write(struct as_json_writer *json, const struct as_row *row, const void *base)
@@ -873,7 +903,7 @@ static void take_write(struct as_json_writer *json, const struct as_row *row, co
     as_json_end_array(json);
 }
 
-static const struct as_row_type take_type = {.write = take_write};
+static const struct as_row_type take_type = {.write = take_write, .like = &as_row_texts};
 
 /* What each proposal came to. */
 struct result {
@@ -925,7 +955,7 @@ static void results_write(struct as_json_writer *json, const struct as_row *row,
     as_json_end_array(json);
 }
 
-static const struct as_row_type results_type = {.write = results_write};
+static const struct as_row_type results_type = {.write = results_write, .like = &as_row_list};
 
 static bool has_no_holder(const void *base)
 {
@@ -960,49 +990,50 @@ static void trail_write(struct as_json_writer *json, const struct as_row *row, c
     as_json_end_array(json);
 }
 
-static const struct as_row_type trail_type = {.write = trail_write};
+static const struct as_row_type trail_type = {.write = trail_write, .like = &as_row_list};
 
 static const struct as_row answer_rows[] = {
-    {AS_ROW("ask", i32, as_decision, asked, DEFAULT), .via = DECISION,
+    {AS_ROW("ask", i32, as_decision, asked, DEFAULT), DECISION,
      .has_at = AS_ROW_HAS(as_decision, is_asking)},
-    {AS_ROW_OF("asked", list, as_pool_plan, asked, FILLED, as_decision_asked_rows), .via = PLAN,
+    {AS_ROW_OF("asked", list, as_pool_plan, asked, FILLED, as_decision_asked_rows), PLAN,
      .count_at = AS_ROW_COUNT(as_pool_plan, asked_count)},
-    {AS_ROW("desired", i32, as_decision, desired, DEFAULT), .via = DECISION},
-    {AS_ROW("direction", word, as_decision, direction, DEFAULT), .via = DECISION,
+    {AS_ROW("desired", i32, as_decision, desired, DEFAULT), DECISION},
+    {AS_ROW("direction", word, as_decision, direction, DEFAULT), DECISION,
      .get_word = get_direction},
     {.name = "groups",
      .type = &group_changes_type,
      .rows = group_change_rows,
      .is_unset = has_no_plan},
-    {AS_ROW_PART("held_by", as_decision, held_by, OPTIONAL, holder_rows), .via = DECISION,
+    {AS_ROW_PART("held_by", as_decision, held_by, OPTIONAL, holder_rows), DECISION,
      .is_unset = has_no_holder},
-    {AS_ROW("homeless", pods, as_pool_plan, homeless_pods, FILLED), .via = PLAN,
+    {AS_ROW("homeless", pods, as_pool_plan, homeless_pods, FILLED), PLAN,
      .count_at = AS_ROW_COUNT(as_pool_plan, homeless_count)},
-    {AS_ROW_PART("kept", as_pool_plan, kept, DEFAULT, as_decision_kept_rows), .via = PLAN},
-    {AS_ROW("limited_by", bits, as_decision, limited_by, DEFAULT), .via = DECISION,
-     .get_word = get_limit},
-    {AS_ROW("next_evaluation", maybe_time, as_decision, next_evaluation, DEFAULT), .via = DECISION},
+    {AS_ROW_PART("kept", as_pool_plan, kept, DEFAULT, as_decision_kept_rows), PLAN},
+    {AS_ROW("limited_by", bits, as_decision, limited_by, DEFAULT), DECISION, .get_word = get_limit},
+    {AS_ROW("next_evaluation", maybe_time, as_decision, next_evaluation, DEFAULT), DECISION},
     {.name = "options", .type = &options_type, .rows = option_rows, .is_unset = has_no_plan},
     {.name = "overdue", .type = &overdue_type, .rows = overdue_rows, .is_unset = has_no_overdue},
     {.name = "proposals", .type = &results_type, .presence = AS_ROW_DEFAULT, .rows = result_rows},
-    {AS_ROW("reason", word, as_decision, reason, DEFAULT), .via = DECISION, .get_word = get_reason},
-    {AS_ROW("recommendation", i32, as_decision, recommendation, REQUIRED), .via = DECISION,
+    {AS_ROW("reason", word, as_decision, reason, DEFAULT), DECISION, .get_word = get_reason},
+    {AS_ROW("recommendation", i32, as_decision, recommendation, REQUIRED), DECISION,
      .has_at = AS_ROW_HAS(as_decision, has_recommendation)},
-    {AS_ROW("replicas", i32, as_decision, replicas, DEFAULT), .via = DECISION},
-    {AS_ROW("rule", maybe_text, as_decision, rule, DEFAULT), .via = DECISION},
+    {AS_ROW("replicas", i32, as_decision, replicas, DEFAULT), DECISION},
+    {AS_ROW("rule", maybe_text, as_decision, rule, DEFAULT), DECISION},
     {.name = "skipped", .type = &skipped_type, .rows = skipped_rows, .is_unset = has_no_plan},
     {.name = "take", .type = &take_type, .is_unset = has_no_plan},
     {.name = "trail",
      .type = &trail_type,
      .presence = AS_ROW_DEFAULT,
-     .via = DECISION,
+     DECISION,
      .rows = trail_rows},
-    {AS_ROW_OF("unneeded", list, as_pool_plan, unneeded, FILLED, as_decision_unneeded_rows),
-     .via = PLAN, .count_at = AS_ROW_COUNT(as_pool_plan, unneeded_count)},
-    {AS_ROW("v", i32, as_decide_input, version, DEFAULT), .via = INPUT},
-    {AS_ROW("would", i32, as_decision, would, DEFAULT), .via = DECISION,
+    {AS_ROW_OF("unneeded", list, as_pool_plan, unneeded, FILLED, as_decision_unneeded_rows), PLAN,
+     .count_at = AS_ROW_COUNT(as_pool_plan, unneeded_count)},
+    {AS_ROW("v", i32, as_decide_input, version, DEFAULT), INPUT},
+    {AS_ROW("would", i32, as_decision, would, DEFAULT), DECISION,
      .has_at = AS_ROW_HAS(as_decision, has_would)},
-    {.name = NULL},
+    {.name = NULL,
+     .definition = "decision_output",
+     .about = "The answer (docs/decision.md), as `alertscaler decide` prints it"},
 };
 
 void as_decision_encode_output(const struct as_decide_input *input,
@@ -1013,6 +1044,38 @@ void as_decision_encode_output(const struct as_decide_input *input,
 
     as_json_init(&json, out, 0);
     as_rows_write(&json, answer_rows, &(struct answer){input, results, decision, input->plan});
+}
+
+/* ---- the JSON Schemas ---- */
+
+void as_decision_describe_input(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_reference(schema, input_rows);
+}
+
+void as_decision_describe_output(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_reference(schema, answer_rows);
+}
+
+void as_decision_encode_input_schema(struct as_buf *out)
+{
+    struct as_rows_schema schema;
+    as_rows_schema_begin(&schema, out, AS_ROWS_SCHEMA_READ, "The input of a decision",
+                         "A line that `alertscaler decide` reads. docs/decision.md explains it.");
+    as_rows_schema_write_object(&schema, input_rows);
+    as_rows_schema_end(&schema);
+}
+
+void as_decision_encode_output_schema(struct as_buf *out)
+{
+    struct as_rows_schema schema;
+    as_rows_schema_begin(&schema, out, AS_ROWS_SCHEMA_WRITTEN, "The answer of a decision",
+                         "A line that `alertscaler decide` prints. docs/decision.md explains it.");
+    as_rows_schema_write_object(&schema, answer_rows);
+    as_rows_schema_end(&schema);
 }
 
 /* ---- the decision of a document ---- */

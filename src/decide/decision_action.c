@@ -1,12 +1,13 @@
 /*
  * The action of a proposal in decision documents, read and written: as in rule files, but without
  * the source of its value, which is in the proposal. Its forms depend on its kind, so that a table
- * of rows does not describe them.
+ * of rows does not read and write them: the tables here are for the JSON Schema alone.
  */
 #include <math.h>
 #include <stdio.h>
 
 #include <alertscaler/base/number.h>
+#include <alertscaler/doc/rows_schema.h>
 #include <alertscaler/model/action.h>
 
 #include "decision_private.h"
@@ -388,4 +389,127 @@ static void action_write(struct as_json_writer *json, const struct as_row *row, 
     as_json_end_object(json);
 }
 
-const struct as_row_type as_row_action = {.write = action_write, .read = action_read};
+/* ---- the JSON Schema: the members of each object, without conditions between them ---- */
+
+#define ACTION_PERCENT "^[0-9]+(\\.[0-9]{1,3})?%$"
+#define ACTION_ROW(WORD, TYPE)                                                                     \
+    {                                                                                              \
+        .name = (WORD), .type = &(TYPE)                                                            \
+    }
+
+DECISION_WORDS(get_fit, "pending_pods")
+DECISION_WORDS(get_take, "unneeded_nodes")
+DECISION_WORDS(get_resource, "cpu", "memory")
+DECISION_WORDS_OF(get_hold, enum as_ways, AS_WAYS_BOTH + 1, as_ways_get_word)
+
+static void percent_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_text(schema, ACTION_PERCENT);
+}
+
+static void by_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_begin_forms(schema);
+    as_rows_schema_begin_form(schema);
+    as_rows_schema_write_integer(schema, 0, INT64_MAX);
+    as_rows_schema_end_form(schema);
+    as_rows_schema_begin_form(schema);
+    percent_describe(schema, row);
+    as_rows_schema_end_form(schema);
+    as_rows_schema_end_forms(schema);
+}
+
+static void scale_to_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_begin_forms(schema);
+    as_rows_schema_begin_form(schema);
+    as_rows_schema_write_integer(schema, 0, INT64_MAX);
+    as_rows_schema_end_form(schema);
+    as_rows_schema_begin_form(schema);
+    as_rows_schema_write_rows(schema, row->rows);
+    as_rows_schema_end_form(schema);
+    as_rows_schema_end_forms(schema);
+}
+
+static const struct as_row_type percent_type = {.describe = percent_describe};
+static const struct as_row_type by_type = {.describe = by_describe};
+static const struct as_row_type scale_to_type = {.describe = scale_to_describe};
+
+static const struct as_row change_rows[] = {
+    ACTION_ROW("above", as_row_number), ACTION_ROW("at_least", as_row_i64),
+    ACTION_ROW("below", as_row_number), ACTION_ROW("by", by_type),
+    ACTION_ROW("to", as_row_positive),  {.name = NULL},
+};
+
+static const struct as_row rung_rows[] = {
+    {.name = "from", .type = &as_row_number, .presence = AS_ROW_REQUIRED},
+    {.name = "size", .type = &as_row_i64, .presence = AS_ROW_REQUIRED},
+    {.name = NULL},
+};
+
+static const struct as_row rungs_rows[] = {
+    {.name = "steps",
+     .type = &as_row_list,
+     .presence = AS_ROW_REQUIRED,
+     .rows = rung_rows,
+     .min = 1,
+     .max = AS_STEPS_MAX},
+    {.name = NULL},
+};
+
+#define STEPS                                                                                      \
+    {                                                                                              \
+        .name = "steps", .type = &as_row_list, .rows = change_rows, .min = 1, .max = AS_STEPS_MAX  \
+    }
+
+static const struct as_row down_rows[] = {
+    ACTION_ROW("at_least", as_row_i64),
+    ACTION_ROW("by", by_type),
+    STEPS,
+    {.name = "take", .type = &as_row_word, .get_word = get_take},
+    ACTION_ROW("to", as_row_i64),
+    {.name = NULL},
+};
+
+static const struct as_row up_rows[] = {
+    ACTION_ROW("at_least", as_row_i64),
+    ACTION_ROW("by", by_type),
+    {.name = "fit", .type = &as_row_word, .get_word = get_fit},
+    STEPS,
+    ACTION_ROW("to", as_row_i64),
+    {.name = NULL},
+};
+
+static const struct as_row track_rows[] = {
+    ACTION_ROW("average_value", as_row_positive),
+    {.name = "resource", .type = &as_row_word, .get_word = get_resource},
+    ACTION_ROW("utilization", percent_type),
+    ACTION_ROW("value", as_row_positive),
+    {.name = NULL},
+};
+
+static const struct as_row no_rows[] = {
+    {.name = NULL},
+};
+
+static const struct as_row kind_rows[] = {
+    {.name = "hold", .type = &as_row_word, .get_word = get_hold, .min = AS_WAYS_DOWN},
+    {.name = "pass_through", .type = &as_row_part, .rows = no_rows},
+    {.name = "scale_down", .type = &as_row_part, .rows = down_rows},
+    {.name = "scale_to", .type = &scale_to_type, .rows = rungs_rows},
+    {.name = "scale_up", .type = &as_row_part, .rows = up_rows},
+    {.name = "track", .type = &as_row_part, .rows = track_rows},
+    {.name = NULL, .definition = "action", .about = "One action, as in rule files"},
+};
+
+static void action_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_reference(schema, kind_rows);
+    as_json_write_member_i64(&schema->json, "minProperties", 1);
+    as_json_write_member_i64(&schema->json, "maxProperties", 1);
+}
+
+const struct as_row_type as_row_action = {
+    .write = action_write, .read = action_read, .describe = action_describe};

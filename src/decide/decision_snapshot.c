@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <alertscaler/cluster/node_template.h>
+#include <alertscaler/doc/rows_schema.h>
 
 #include "decision_private.h"
 
@@ -21,6 +22,7 @@ DECISION_WORDS(get_eviction, "allowed", "refused", "system", "local_storage", "u
                "daemon", "mirror")
 DECISION_WORDS(get_operator, "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 DECISION_WORDS_OF(get_filter, enum as_pool_filter, AS_POOL_FILTER_COUNT, as_pool_filter_get_word)
+DECISION_WORDS_OF(get_closed, enum as_reason, AS_REASON_COUNT, as_reason_get_word)
 DECISION_WORDS_OF(get_source, enum as_node_template_source, AS_NODE_TEMPLATE_SOURCE_COUNT,
                   as_node_template_source_get_word)
 DECISION_WORDS_OF(get_stay, enum as_stay, AS_STAY_COUNT, as_stay_get_word)
@@ -83,8 +85,17 @@ static void amounts_read(struct as_rows_input *input, struct as_reader *object,
     amounts_parse(input, object, row, as_row_to(row, base));
 }
 
-static const struct as_row_type as_row_amounts = {
-    .write = amounts_write, .read = amounts_read, .is_unset = amounts_are_unset};
+static void amounts_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_begin_items(schema, 0, AS_RES_MAX);
+    as_rows_schema_write_integer(schema, row->min, AS_RES_AMOUNT_MAX);
+    as_rows_schema_end_items(schema);
+}
+
+static const struct as_row_type as_row_amounts = {.write = amounts_write,
+                                                  .read = amounts_read,
+                                                  .is_unset = amounts_are_unset,
+                                                  .describe = amounts_describe};
 #define AS_ROW_TYPE_amounts struct as_resources
 
 /* A pointer to them; NULL: all are 0. */
@@ -110,8 +121,8 @@ static void expendable_read(struct as_rows_input *input, struct as_reader *objec
         ((struct as_snapshot_node *)base)->expendable = expendable;
 }
 
-static const struct as_row_type expendable_type = {.write = expendable_write,
-                                                   .read = expendable_read};
+static const struct as_row_type expendable_type = {
+    .write = expendable_write, .read = expendable_read, .like = &as_row_amounts};
 
 /* ---- names and labels ---- */
 
@@ -150,7 +161,8 @@ static void resource_names_read(struct as_rows_input *input, struct as_reader *o
 
 const struct as_row_type as_row_resource_names = {.write = resource_names_write,
                                                   .read = resource_names_read,
-                                                  .is_unset = resource_names_are_unset};
+                                                  .is_unset = resource_names_are_unset,
+                                                  .like = &as_row_texts};
 
 static const struct as_labels no_labels = {.count = 0};
 
@@ -191,8 +203,18 @@ static void label_map_read(struct as_rows_input *input, struct as_reader *object
         as_read_fail(object, row->name, "too large");
 }
 
-static const struct as_row_type as_row_labels = {
-    .write = label_map_write, .read = label_map_read, .is_unset = labels_are_unset};
+static void label_map_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_begin_values(schema);
+    as_rows_schema_write_type(schema, "string");
+    as_rows_schema_end_values(schema);
+}
+
+static const struct as_row_type as_row_labels = {.write = label_map_write,
+                                                 .read = label_map_read,
+                                                 .is_unset = labels_are_unset,
+                                                 .describe = label_map_describe};
 #define AS_ROW_TYPE_labels const struct as_labels *
 
 /* ---- pods: [class, count] each ---- */
@@ -252,7 +274,18 @@ static void class_counts_read(struct as_rows_input *input, struct as_reader *obj
     set_items(row, base, pods, count);
 }
 
-const struct as_row_type as_row_pods = {.write = class_counts_write, .read = class_counts_read};
+static void class_counts_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_begin_items(schema, 0, 0);
+    as_rows_schema_begin_items(schema, 2, 2);
+    as_rows_schema_write_integer(schema, 0, UINT32_MAX);
+    as_rows_schema_end_items(schema);
+    as_rows_schema_end_items(schema);
+}
+
+const struct as_row_type as_row_pods = {
+    .write = class_counts_write, .read = class_counts_read, .describe = class_counts_describe};
 
 /* ---- taints and ports ---- */
 
@@ -260,7 +293,7 @@ static const struct as_row taint_rows[] = {
     {AS_ROW("effect", taint_effect, as_taint, effect, REQUIRED)},
     {AS_ROW("key", text, as_taint, key, REQUIRED)},
     {AS_ROW("value", text, as_taint, value, OPTIONAL)},
-    {.name = NULL},
+    {.name = NULL, .definition = "taint"},
 };
 static const struct as_taint no_taint = {.key = "", .value = "", .effect = AS_TAINT_NO_SCHEDULE};
 
@@ -268,7 +301,7 @@ static const struct as_row port_rows[] = {
     {AS_ROW("ip", text, as_host_port, ip, DEFAULT)},
     {AS_ROW("port", u32, as_host_port, port, REQUIRED), .max = UINT16_MAX},
     {AS_ROW("protocol", text, as_host_port, protocol, DEFAULT)},
-    {.name = NULL},
+    {.name = NULL, .definition = "host_port"},
 };
 static const struct as_host_port any_port = {.ip = "0.0.0.0", .protocol = "TCP"};
 
@@ -320,7 +353,16 @@ static bool has_no_choice(const void *base)
     return ((const struct as_pool_config *)base)->choose_count == 0;
 }
 
-static const struct as_row_type choose_type = {.write = choose_write, .read = choose_read};
+static void choose_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_begin_items(schema, 0, AS_POOL_FILTER_COUNT);
+    as_rows_schema_write_words(schema, get_filter, 0);
+    as_rows_schema_end_items(schema);
+}
+
+static const struct as_row_type choose_type = {
+    .write = choose_write, .read = choose_read, .describe = choose_describe};
 
 /* A bound of the nodes' sum. `size`: in how many parts a unit of the document is counted. */
 static void sum_write(struct as_json_writer *json, const struct as_row *row, const void *base)
@@ -351,8 +393,10 @@ static void max_sum_read(struct as_rows_input *input, struct as_reader *object,
         *(int64_t *)as_row_to(row, base) = llround(number * (double)row->size);
 }
 
-static const struct as_row_type as_row_min_sum = {.write = sum_write, .read = min_sum_read};
-static const struct as_row_type as_row_max_sum = {.write = sum_write, .read = max_sum_read};
+static const struct as_row_type as_row_min_sum = {
+    .write = sum_write, .read = min_sum_read, .like = &as_row_positive};
+static const struct as_row_type as_row_max_sum = {
+    .write = sum_write, .read = max_sum_read, .like = &as_row_positive};
 #define AS_ROW_TYPE_min_sum int64_t
 #define AS_ROW_TYPE_max_sum int64_t
 
@@ -476,7 +520,7 @@ static void unready_read(struct as_rows_input *input, struct as_reader *object,
 }
 
 static const struct as_row_type as_row_unready = {
-    .is_nullable = true, .write = unready_write, .read = unready_read};
+    .is_nullable = true, .write = unready_write, .read = unready_read, .like = &as_row_seconds};
 #define AS_ROW_TYPE_unready int64_t
 
 static bool unneeded_is_default(const void *base)
@@ -528,7 +572,14 @@ static bool group_is_open(const void *base)
     return ((const struct as_snapshot_group *)base)->closed == AS_REASON_SCALED;
 }
 
-static const struct as_row_type closed_type = {.write = closed_write, .read = closed_read};
+static void closed_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_words(schema, get_closed, 0);
+}
+
+static const struct as_row_type closed_type = {
+    .write = closed_write, .read = closed_read, .describe = closed_describe};
 
 static bool is_group_member(const void *base)
 {
@@ -577,7 +628,7 @@ const struct as_row as_decision_group_rows[] = {
     {AS_ROW_PART("unneeded", as_snapshot_group, unneeded, OPTIONAL, unneeded_config_rows),
      .is_unset = unneeded_is_default},
     {AS_ROW("unregistered", i32, as_snapshot_group, unregistered, OPTIONAL), .since = 3},
-    {.name = NULL, .check = group_check},
+    {.name = NULL, .definition = "node_group", .check = group_check},
 };
 
 /* ---- pod classes ---- */
@@ -630,7 +681,17 @@ static void affinity_read(struct as_rows_input *input, struct as_reader *object,
     }
 }
 
-static const struct as_row_type affinity_type = {.write = affinity_write, .read = affinity_read};
+static void affinity_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_begin_items(schema, 0, 0);
+    as_rows_schema_begin_items(schema, 0, 0);
+    as_rows_schema_write_rows(schema, row->rows);
+    as_rows_schema_end_items(schema);
+    as_rows_schema_end_items(schema);
+}
+
+static const struct as_row_type affinity_type = {
+    .write = affinity_write, .read = affinity_read, .describe = affinity_describe};
 
 static const struct as_row toleration_rows[] = {
     {AS_ROW("effects", bits, as_toleration, effects, OPTIONAL),
@@ -680,7 +741,16 @@ static void budgets_read(struct as_rows_input *input, struct as_reader *object,
     pod_class->budget_count = count;
 }
 
-static const struct as_row_type budgets_type = {.write = budgets_write, .read = budgets_read};
+static void budgets_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_begin_items(schema, 0, 0);
+    as_rows_schema_write_integer(schema, 0, UINT32_MAX);
+    as_rows_schema_end_items(schema);
+}
+
+static const struct as_row_type budgets_type = {
+    .write = budgets_write, .read = budgets_read, .describe = budgets_describe};
 
 static bool may_be_evicted(const void *base)
 {
@@ -719,7 +789,7 @@ const struct as_row as_decision_pod_class_rows[] = {
     {AS_ROW("waiting", u64, as_snapshot_pod_class, waiting, OPTIONAL), .max = AS_RES_AMOUNT_MAX,
      .is_unset = has_no_waiting},
     {AS_ROW("zone", text, as_snapshot_pod_class, pod.zone, OPTIONAL)},
-    {.name = NULL},
+    {.name = NULL, .definition = "pod_class"},
 };
 
 const struct as_snapshot_pod_class as_decision_pod_class = {.pod.selector = &no_labels};
@@ -755,7 +825,14 @@ static void place_write(struct as_json_writer *json, const struct as_row *row, c
     as_json_write_i64(json, ((const struct as_snapshot_node *)base)->group);
 }
 
-static const struct as_row_type place_type = {.write = place_write, .read = place_read};
+static void place_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_integer(schema, 0, DECISION_GROUPS_MAX - 1);
+}
+
+static const struct as_row_type place_type = {
+    .write = place_write, .read = place_read, .describe = place_describe};
 
 static bool node_is_ready(const void *base)
 {
@@ -786,7 +863,14 @@ static void stay_read(struct as_rows_input *input, struct as_reader *object,
     node->is_candidate = false;
 }
 
-static const struct as_row_type stay_type = {.write = stay_write, .read = stay_read};
+static void stay_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_words(schema, get_stay, 0);
+}
+
+static const struct as_row_type stay_type = {
+    .write = stay_write, .read = stay_read, .describe = stay_describe};
 
 static bool is_idle(const void *base)
 {
@@ -818,7 +902,7 @@ const struct as_row as_decision_node_rows[] = {
     {AS_ROW_OF("taints", list, as_snapshot_node, node.taints, FILLED, taint_rows),
      .count_at = AS_ROW_COUNT(as_snapshot_node, node.taint_count), .defaults = &no_taint},
     {AS_ROW("utilization", positive, as_snapshot_node, utilization, OPTIONAL), .is_unset = is_idle},
-    {.name = NULL, .check = node_check},
+    {.name = NULL, .definition = "node", .check = node_check},
 };
 
 static int compare_nodes(const void *a, const void *b)
@@ -864,7 +948,7 @@ const struct as_row as_decision_kept_rows[] = {
     KEPT("unevictable", AS_STAY_UNEVICTABLE),
     KEPT("unreadable", AS_STAY_UNREADABLE),
     KEPT("utilized", AS_STAY_UTILIZED),
-    {.name = NULL},
+    {.name = NULL, .definition = "kept", .about = "How many nodes stay, by reason"},
 };
 _Static_assert(AS_ARRAY_SIZE(as_decision_kept_rows) == AS_STAY_COUNT + 1, "all of them");
 
@@ -886,7 +970,7 @@ const struct as_row as_decision_asked_rows[] = {
     {AS_ROW("in_vain", flag, as_asked, is_in_vain, OPTIONAL)},
     {AS_ROW("shape", hex, as_asked, pod_class, REQUIRED)},
     {AS_ROW("template", hex, as_asked, template_, REQUIRED)},
-    {.name = NULL},
+    {.name = NULL, .definition = "asked_group"},
 };
 
 const struct as_row as_decision_unneeded_rows[] = {
@@ -894,7 +978,7 @@ const struct as_row as_decision_unneeded_rows[] = {
     {AS_ROW("node", text, as_unneeded, node, REQUIRED)},
     {AS_ROW("seen", maybe_time, as_unneeded, seen, OPTIONAL)},
     {AS_ROW("since", maybe_time, as_unneeded, since, OPTIONAL)},
-    {.name = NULL},
+    {.name = NULL, .definition = "unneeded_node"},
 };
 
 static int compare_unneeded(const void *a, const void *b)

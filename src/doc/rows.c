@@ -15,6 +15,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/doc/rows_schema.h>
 
 #define WORDS_MAX  32 /* of an enum */
 #define HEX_DIGITS 16
@@ -71,8 +72,10 @@ static void text_read(struct as_rows_input *input, struct as_reader *object,
     memcpy(as_row_to(row, base), &text, sizeof(text));
 }
 
-const struct as_row_type as_row_text = {
-    .write = text_write, .read = text_read, .is_unset = text_is_unset};
+const struct as_row_type as_row_text = {.write = text_write,
+                                        .read = text_read,
+                                        .is_unset = text_is_unset,
+                                        .describe = as_rows_schema_describe_text};
 
 static void maybe_text_write(struct as_json_writer *json, const struct as_row *row,
                              const void *base)
@@ -83,8 +86,11 @@ static void maybe_text_write(struct as_json_writer *json, const struct as_row *r
         as_json_write_null(json);
 }
 
-const struct as_row_type as_row_maybe_text = {
-    .write = maybe_text_write, .read = text_read, .is_unset = row_has_no_pointer};
+const struct as_row_type as_row_maybe_text = {.is_nullable = true,
+                                              .write = maybe_text_write,
+                                              .read = text_read,
+                                              .is_unset = row_has_no_pointer,
+                                              .describe = as_rows_schema_describe_text};
 
 static bool chars_are_unset(const struct as_row *row, const void *base)
 {
@@ -103,8 +109,10 @@ static void chars_read(struct as_rows_input *input, struct as_reader *object,
     as_read_copy(object, row->name, as_row_to(row, base), row->size);
 }
 
-const struct as_row_type as_row_chars = {
-    .write = chars_write, .read = chars_read, .is_unset = chars_are_unset};
+const struct as_row_type as_row_chars = {.write = chars_write,
+                                         .read = chars_read,
+                                         .is_unset = chars_are_unset,
+                                         .describe = as_rows_schema_describe_text};
 
 static void texts_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -132,8 +140,10 @@ static void texts_read(struct as_rows_input *input, struct as_reader *object,
     }
 }
 
-const struct as_row_type as_row_texts = {
-    .write = texts_write, .read = texts_read, .is_unset = row_has_no_pointer};
+const struct as_row_type as_row_texts = {.write = texts_write,
+                                         .read = texts_read,
+                                         .is_unset = row_has_no_pointer,
+                                         .describe = as_rows_schema_describe_texts};
 
 /* ---- numbers ---- */
 
@@ -156,8 +166,10 @@ static void i32_read(struct as_rows_input *input, struct as_reader *object,
     *(int32_t *)as_row_to(row, base) = (int32_t)number;
 }
 
-const struct as_row_type as_row_i32 = {
-    .write = i32_write, .read = i32_read, .is_unset = i32_is_unset};
+const struct as_row_type as_row_i32 = {.write = i32_write,
+                                       .read = i32_read,
+                                       .is_unset = i32_is_unset,
+                                       .describe = as_rows_schema_describe_i32};
 
 static bool size_is_unset(const struct as_row *row, const void *base)
 {
@@ -181,8 +193,11 @@ static void size_read(struct as_rows_input *input, struct as_reader *object,
         (void)as_read_any(object, row->name);
 }
 
-const struct as_row_type as_row_size = {
-    .is_nullable = true, .write = size_write, .read = size_read, .is_unset = size_is_unset};
+const struct as_row_type as_row_size = {.is_nullable = true,
+                                        .write = size_write,
+                                        .read = size_read,
+                                        .is_unset = size_is_unset,
+                                        .describe = as_rows_schema_describe_i32};
 
 static void u32_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -198,8 +213,10 @@ static void u32_read(struct as_rows_input *input, struct as_reader *object,
     *(uint32_t *)as_row_to(row, base) = (uint32_t)number;
 }
 
-const struct as_row_type as_row_u32 = {
-    .write = u32_write, .read = u32_read, .is_unset = i32_is_unset};
+const struct as_row_type as_row_u32 = {.write = u32_write,
+                                       .read = u32_read,
+                                       .is_unset = i32_is_unset,
+                                       .describe = as_rows_schema_describe_u32};
 
 static bool i64_is_unset(const struct as_row *row, const void *base)
 {
@@ -218,8 +235,10 @@ static void i64_read(struct as_rows_input *input, struct as_reader *object,
     as_read_i64(object, row->name, row->min, row->max, as_row_to(row, base));
 }
 
-const struct as_row_type as_row_i64 = {
-    .write = i64_write, .read = i64_read, .is_unset = i64_is_unset};
+const struct as_row_type as_row_i64 = {.write = i64_write,
+                                       .read = i64_read,
+                                       .is_unset = i64_is_unset,
+                                       .describe = as_rows_schema_describe_i64};
 
 static void u64_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -235,8 +254,10 @@ static void u64_read(struct as_rows_input *input, struct as_reader *object,
     *(uint64_t *)as_row_to(row, base) = (uint64_t)number;
 }
 
-const struct as_row_type as_row_u64 = {
-    .write = u64_write, .read = u64_read, .is_unset = i64_is_unset};
+const struct as_row_type as_row_u64 = {.write = u64_write,
+                                       .read = u64_read,
+                                       .is_unset = i64_is_unset,
+                                       .describe = as_rows_schema_describe_i64};
 
 static void hex_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -254,8 +275,10 @@ static void hex_read(struct as_rows_input *input, struct as_reader *object,
         as_read_fail(object, row->name, "expected %d hex digits", HEX_DIGITS);
 }
 
-const struct as_row_type as_row_hex = {
-    .write = hex_write, .read = hex_read, .is_unset = i64_is_unset};
+const struct as_row_type as_row_hex = {.write = hex_write,
+                                       .read = hex_read,
+                                       .is_unset = i64_is_unset,
+                                       .describe = as_rows_schema_describe_hex};
 
 static void digest_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -273,7 +296,8 @@ static void digest_read(struct as_rows_input *input, struct as_reader *object,
         as_read_fail(object, row->name, "expected a digest");
 }
 
-const struct as_row_type as_row_digest = {.write = digest_write, .read = digest_read};
+const struct as_row_type as_row_digest = {
+    .write = digest_write, .read = digest_read, .describe = as_rows_schema_describe_digest};
 
 static bool number_is_unset(const struct as_row *row, const void *base)
 {
@@ -292,8 +316,10 @@ static void number_read(struct as_rows_input *input, struct as_reader *object,
     as_read_double(object, row->name, as_row_to(row, base));
 }
 
-const struct as_row_type as_row_number = {
-    .write = number_write, .read = number_read, .is_unset = number_is_unset};
+const struct as_row_type as_row_number = {.write = number_write,
+                                          .read = number_read,
+                                          .is_unset = number_is_unset,
+                                          .describe = as_rows_schema_describe_number};
 
 static void positive_read(struct as_rows_input *input, struct as_reader *object,
                           const struct as_row *row, void *base)
@@ -302,8 +328,10 @@ static void positive_read(struct as_rows_input *input, struct as_reader *object,
     as_read_positive(object, row->name, as_row_to(row, base));
 }
 
-const struct as_row_type as_row_positive = {
-    .write = number_write, .read = positive_read, .is_unset = number_is_unset};
+const struct as_row_type as_row_positive = {.write = number_write,
+                                            .read = positive_read,
+                                            .is_unset = number_is_unset,
+                                            .describe = as_rows_schema_describe_positive};
 
 static bool flag_is_unset(const struct as_row *row, const void *base)
 {
@@ -322,12 +350,20 @@ static void flag_read(struct as_rows_input *input, struct as_reader *object,
     as_read_bool(object, row->name, as_row_to(row, base));
 }
 
-const struct as_row_type as_row_flag = {
-    .write = flag_write, .read = flag_read, .is_unset = flag_is_unset};
+const struct as_row_type as_row_flag = {.write = flag_write,
+                                        .read = flag_read,
+                                        .is_unset = flag_is_unset,
+                                        .describe = as_rows_schema_describe_flag};
+
+static const char *is_up_get_word(unsigned is_up)
+{
+    static const char *const words[] = {"down", "up"};
+    return is_up < AS_ARRAY_SIZE(words) ? words[is_up] : NULL;
+}
 
 static void is_up_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    as_json_write_string(json, *(const bool *)as_row_at(row, base) ? "up" : "down");
+    as_json_write_string(json, is_up_get_word(*(const bool *)as_row_at(row, base)));
 }
 
 static void is_up_read(struct as_rows_input *input, struct as_reader *object,
@@ -338,7 +374,14 @@ static void is_up_read(struct as_rows_input *input, struct as_reader *object,
     *(bool *)as_row_to(row, base) = as_read_enum(object, row->name, words, true);
 }
 
-const struct as_row_type as_row_is_up = {.write = is_up_write, .read = is_up_read};
+static void is_up_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_words(schema, is_up_get_word, 0);
+}
+
+const struct as_row_type as_row_is_up = {
+    .write = is_up_write, .read = is_up_read, .describe = is_up_describe};
 
 /* ---- words ---- */
 
@@ -366,8 +409,10 @@ static void word_read(struct as_rows_input *input, struct as_reader *object,
     *value = (unsigned)as_read_enum(object, row->name, words, (int)*value);
 }
 
-const struct as_row_type as_row_word = {
-    .write = word_write, .read = word_read, .is_unset = word_is_unset};
+const struct as_row_type as_row_word = {.write = word_write,
+                                        .read = word_read,
+                                        .is_unset = word_is_unset,
+                                        .describe = as_rows_schema_describe_word};
 
 static void bits_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -398,8 +443,10 @@ static void bits_read(struct as_rows_input *input, struct as_reader *object,
     }
 }
 
-const struct as_row_type as_row_bits = {
-    .write = bits_write, .read = bits_read, .is_unset = i32_is_unset};
+const struct as_row_type as_row_bits = {.write = bits_write,
+                                        .read = bits_read,
+                                        .is_unset = i32_is_unset,
+                                        .describe = as_rows_schema_describe_bits};
 
 /* ---- times ---- */
 
@@ -416,7 +463,14 @@ static void wall_read(struct as_rows_input *input, struct as_reader *object,
                 &((as_wall_time *)as_row_to(row, base))->us);
 }
 
-const struct as_row_type as_row_wall = {.write = wall_write, .read = wall_read};
+static void wall_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_integer(schema, AS_ROW_TIME_MIN_US, AS_ROW_TIME_MAX_US);
+}
+
+const struct as_row_type as_row_wall = {
+    .write = wall_write, .read = wall_read, .describe = wall_describe};
 
 static void time_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -435,7 +489,8 @@ static void time_read(struct as_rows_input *input, struct as_reader *object,
         *(as_wall_time *)as_row_to(row, base) = time.at;
 }
 
-const struct as_row_type as_row_time = {.write = time_write, .read = time_read};
+const struct as_row_type as_row_time = {
+    .write = time_write, .read = time_read, .describe = as_rows_schema_describe_time};
 
 static void exact_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -444,7 +499,8 @@ static void exact_write(struct as_json_writer *json, const struct as_row *row, c
     as_json_write_string(json, text);
 }
 
-const struct as_row_type as_row_exact = {.write = exact_write, .read = time_read};
+const struct as_row_type as_row_exact = {
+    .write = exact_write, .read = time_read, .describe = as_rows_schema_describe_time};
 
 static bool maybe_time_is_unset(const struct as_row *row, const void *base)
 {
@@ -473,7 +529,8 @@ static void maybe_time_read(struct as_rows_input *input, struct as_reader *objec
 const struct as_row_type as_row_maybe_time = {.is_nullable = true,
                                               .write = maybe_time_write,
                                               .read = maybe_time_read,
-                                              .is_unset = maybe_time_is_unset};
+                                              .is_unset = maybe_time_is_unset,
+                                              .describe = as_rows_schema_describe_time};
 
 static void seconds_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -487,8 +544,10 @@ static void seconds_read(struct as_rows_input *input, struct as_reader *object,
     as_read_seconds(object, row->name, as_row_to(row, base));
 }
 
-const struct as_row_type as_row_seconds = {
-    .write = seconds_write, .read = seconds_read, .is_unset = i64_is_unset};
+const struct as_row_type as_row_seconds = {.write = seconds_write,
+                                           .read = seconds_read,
+                                           .is_unset = i64_is_unset,
+                                           .describe = as_rows_schema_describe_positive};
 
 /* ---- objects ---- */
 
@@ -511,8 +570,10 @@ static void object_read(struct as_rows_input *input, struct as_reader *object,
     as_rows_read(input, &reader, row->rows, item);
 }
 
-const struct as_row_type as_row_object = {
-    .write = object_write, .read = object_read, .is_unset = row_has_no_pointer};
+const struct as_row_type as_row_object = {.write = object_write,
+                                          .read = object_read,
+                                          .is_unset = row_has_no_pointer,
+                                          .describe = as_rows_schema_describe_object};
 
 static void list_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -554,8 +615,10 @@ static void list_read(struct as_rows_input *input, struct as_reader *object,
     }
 }
 
-const struct as_row_type as_row_list = {
-    .write = list_write, .read = list_read, .is_unset = row_has_no_pointer};
+const struct as_row_type as_row_list = {.write = list_write,
+                                        .read = list_read,
+                                        .is_unset = row_has_no_pointer,
+                                        .describe = as_rows_schema_describe_list};
 
 static void part_row_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -623,8 +686,10 @@ static bool part_is_unset(const struct as_row *row, const void *from)
     return true;
 }
 
-const struct as_row_type as_row_part = {
-    .write = part_row_write, .read = part_row_read, .is_unset = part_is_unset};
+const struct as_row_type as_row_part = {.write = part_row_write,
+                                        .read = part_row_read,
+                                        .is_unset = part_is_unset,
+                                        .describe = as_rows_schema_describe_object};
 
 void as_rows_write(struct as_json_writer *json, const struct as_row *rows, const void *from)
 {

@@ -14,6 +14,8 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/decide/decide.h>
 
+struct as_row;
+struct as_rows_schema;
 struct json_t;
 
 struct as_decide_document {
@@ -46,6 +48,13 @@ void as_decision_encode_input(const struct as_decide_input *input, struct as_buf
 void as_decision_encode_output(const struct as_decide_input *input,
                                const struct as_proposal_result *results,
                                const struct as_decision *decision, struct as_buf *out);
+
+/* Appends the JSON Schema of the input, as it is read, and of the answer, as it is written. */
+void as_decision_encode_input_schema(struct as_buf *out);
+void as_decision_encode_output_schema(struct as_buf *out);
+/* For `describe` of a row type (rows.h) whose value is the input, or the answer. */
+void as_decision_describe_input(struct as_rows_schema *schema, const struct as_row *row);
+void as_decision_describe_output(struct as_rows_schema *schema, const struct as_row *row);
 
 AS_DEFINE_CLEANUP(struct as_decide_document *, as_decide_document_free)
 

@@ -43,6 +43,7 @@ enum as_row_presence {
 };
 
 struct as_rows_input;
+struct as_rows_schema; /* rows_schema.h */
 
 struct as_row {
     const char *name; /* NULL: the end of the table */
@@ -67,6 +68,13 @@ struct as_row {
     bool (*is_unset)(const void *base);      /* of the struct; NULL: the type says it */
     /* At the end of a table: completes and checks the struct, once its members are read. */
     void (*check)(struct as_rows_input *input, struct as_reader *object, void *to);
+    /* For the JSON Schema. `about` is what the name does not say, NULL: nothing; at the end of a
+     * table it describes the definition. */
+    const char *about;
+    bool is_via_optional; /* the pointer of `via` may be NULL when the document is written */
+    /* At the end of a table: its name among the definitions, for a table that occurs several times;
+     * NULL: its objects are described in place. */
+    const char *definition;
 };
 
 /* A document that is being read. */
@@ -78,7 +86,7 @@ struct as_rows_input {
 };
 
 struct as_row_type {
-    bool is_nullable; /* null is a value */
+    bool is_nullable; /* null is a value; not written where OPTIONAL omits it */
     bool has_own_key; /* `write` also writes the key, or nothing at all */
     void (*write)(struct as_json_writer *json, const struct as_row *row, const void *base);
     /* The member is present. Reports errors with as_read_fail on `object`. */
@@ -86,6 +94,10 @@ struct as_row_type {
                  void *base);
     /* What OPTIONAL omits; NULL: never unset. */
     bool (*is_unset)(const struct as_row *row, const void *base);
+    /* Writes members of the value's JSON Schema, which the generator requires: by functions of
+     * rows_schema.h. Or the schema is like that of another type. */
+    void (*describe)(struct as_rows_schema *schema, const struct as_row *row);
+    const struct as_row_type *like;
 };
 
 /* For types: the member of the struct; the number of its items. */
