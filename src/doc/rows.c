@@ -740,7 +740,7 @@ void as_rows_read(struct as_rows_input *input, struct as_reader *object, const s
                 row_read(input, object, row, (void *)(uintptr_t)base);
         }
     }
-    if (row->check)
+    if (row->check && as_read_result(object) == 0)
         row->check(input, object, to);
     if (!object->is_lenient)
         as_read_end(object);

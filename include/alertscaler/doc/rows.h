@@ -66,7 +66,8 @@ struct as_row {
     const void *defaults;      /* list, object: an item without members; NULL: zeros */
     const char *(*get_word)(unsigned value); /* word, bits; NULL beyond the last value */
     bool (*is_unset)(const void *base);      /* of the struct; NULL: the type says it */
-    /* At the end of a table: completes and checks the struct, once its members are read. */
+    /* At the end of a table: completes and checks the struct, once its members are read. Not after
+     * an error, because a required member may be unset then. */
     void (*check)(struct as_rows_input *input, struct as_reader *object, void *to);
     /* For the JSON Schema. `about` is what the name does not say, NULL: nothing; at the end of a
      * table it describes the definition. */

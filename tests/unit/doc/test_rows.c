@@ -365,6 +365,18 @@ Test(rows, numbers_times_parts_and_members_elsewhere_are_read_and_written_to_the
     as_arena_deinit(&arena);
 }
 
+/* A check may rely on required members. */
+Test(rows, an_object_with_an_error_is_not_checked)
+{
+    struct as_arena arena = AS_ARENA_INIT;
+    struct event event = {.checks = 0};
+    struct as_error error;
+    cr_assert_eq(event_read("{\"at\":\"2026-01-02T03:04:05Z\"}", &event, &arena, &error), -EBADMSG);
+    cr_expect_str_eq(error.text, "limit: missing");
+    cr_expect_eq(event.checks, 0);
+    as_arena_deinit(&arena);
+}
+
 Test(rows, numbers_times_and_parts_that_are_unset_are_left_out)
 {
     static const struct item none[1];
