@@ -30,8 +30,8 @@ struct template_document {
     const struct as_res_names *names;
 };
 
-#define AS_ROW_TYPE_amounts struct as_resources
-#define AS_ROW_TYPE_labels  const struct as_labels *
+#define AS_ROW_TYPE_amounts     struct as_resources
+#define AS_ROW_TYPE_node_labels const struct as_labels *
 
 struct amount {
     const char *name;
@@ -82,40 +82,76 @@ static void template_amounts_read(struct as_rows_input *input, struct as_reader 
 static const struct as_row_type as_row_amounts = {.write = template_amounts_write,
                                                   .read = template_amounts_read};
 
-static void template_labels_write(struct as_json_writer *json, const struct as_row *row,
-                                  const void *base)
+static const struct as_labels *get_labels(const struct as_row *row, const void *base)
 {
-    const struct as_labels *labels = *(const struct as_labels *const *)as_row_at(row, base);
+    return *(const struct as_labels *const *)as_row_at(row, base);
+}
+
+static bool label_map_is_unset(const struct as_row *row, const void *base)
+{
+    const struct as_labels *labels = get_labels(row, base);
+    return !labels || labels->count == 0;
+}
+
+static void label_map_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    const struct as_labels *labels = get_labels(row, base);
     as_json_begin_object(json);
-    for (size_t i = 0; i < labels->count; i++)
+    for (uint32_t i = 0; labels && i < labels->count; i++)
+        as_json_write_member(json, labels->items[i].name, labels->items[i].value);
+    as_json_end_object(json);
+}
+
+static void label_map_read(struct as_rows_input *input, struct as_reader *object,
+                           const struct as_row *row, void *base)
+{
+    static const struct as_labels none = {.count = 0};
+    const struct as_labels **labels = as_row_to(row, base);
+    struct as_reader reader;
+    size_t count = 0;
+    as_read_object(&reader, object, row->name);
+    if (!reader.object)
+        return;
+    *labels = &none;
+    struct as_label *pairs = as_arena_alloc(input->arena, reader.object->size, sizeof(*pairs));
+    for (const struct tree_value *member = reader.object->first; member; member = member->next) {
+        pairs[count] = (struct as_label){.name = member->name, .value = tree_get_text(member)};
+        if (!pairs[count++].value) {
+            as_read_fail(&reader, member->name, "expected a string");
+            return;
+        }
+    }
+    if (count > 0 && as_labels_new_in(input->arena, pairs, count, labels) != 0)
+        as_read_fail(object, row->name, "expected names that differ, within the limits");
+}
+
+static void label_map_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_begin_values(schema);
+    as_rows_schema_write_type(schema, "string");
+    as_rows_schema_end_values(schema);
+}
+
+const struct as_row_type as_row_label_map = {.write = label_map_write,
+                                             .read = label_map_read,
+                                             .is_unset = label_map_is_unset,
+                                             .describe = label_map_describe};
+
+/* Names that are not UTF-8, which no node has, are left out. */
+static void node_labels_write(struct as_json_writer *json, const struct as_row *row,
+                              const void *base)
+{
+    const struct as_labels *labels = get_labels(row, base);
+    as_json_begin_object(json);
+    for (uint32_t i = 0; i < labels->count; i++)
         if (as_str_is_utf8(labels->items[i].name, strlen(labels->items[i].name)))
             as_json_write_member(json, labels->items[i].name, labels->items[i].value);
     as_json_end_object(json);
 }
 
-static void template_labels_read(struct as_rows_input *input, struct as_reader *object,
-                                 const struct as_row *row, void *base)
-{
-    struct as_reader reader;
-    as_read_object(&reader, object, row->name);
-    if (!reader.object)
-        return;
-    size_t count = 0;
-    struct as_label *pairs = as_arena_alloc(input->arena, reader.object->size, sizeof(*pairs));
-    for (const struct tree_value *member = reader.object->first; member; member = member->next) {
-        if (member->kind == TREE_TEXT)
-            pairs[count++] = (struct as_label){member->name, member->text};
-        else
-            as_read_fail(&reader, member->name, "expected text");
-    }
-    if (as_labels_new_in(input->arena, pairs, count,
-                         (const struct as_labels **)as_row_to(row, base)) != 0)
-        as_read_fail(object, row->name, "no valid labels");
-}
-
-/* Names that are not UTF-8, which no node has, are left out. */
-static const struct as_row_type as_row_labels = {.write = template_labels_write,
-                                                 .read = template_labels_read};
+static const struct as_row_type as_row_node_labels = {.write = node_labels_write,
+                                                      .read = label_map_read};
 
 const char *as_taint_effect_get_word(unsigned bit)
 {
@@ -168,7 +204,7 @@ static const struct as_row template_rows[] = {
     {AS_ROW("allocatable", amounts, template_document, template_.allocatable, REQUIRED)},
     {AS_ROW("capacity", amounts, template_document, template_.capacity, REQUIRED)},
     {AS_ROW("free", amounts, template_document, template_.shape.allocatable, REQUIRED)},
-    {AS_ROW("labels", labels, template_document, template_.shape.labels, REQUIRED)},
+    {AS_ROW("labels", node_labels, template_document, template_.shape.labels, REQUIRED)},
     {AS_ROW_OF("ports", list, template_document, template_.ports, FILLED, template_port_rows),
      .count_at = AS_ROW_COUNT(template_document, template_.port_count)},
     {AS_ROW_OF("taints", list, template_document, template_.shape.taints, REQUIRED,

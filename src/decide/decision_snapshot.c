@@ -124,7 +124,7 @@ static void expendable_read(struct as_rows_input *input, struct as_reader *objec
 static const struct as_row_type expendable_type = {
     .write = expendable_write, .read = expendable_read, .like = &as_row_amounts};
 
-/* ---- names and labels ---- */
+/* ---- names ---- */
 
 static bool resource_names_are_unset(const struct as_row *row, const void *base)
 {
@@ -165,57 +165,6 @@ const struct as_row_type as_row_resource_names = {.write = resource_names_write,
                                                   .like = &as_row_texts};
 
 static const struct as_labels no_labels = {.count = 0};
-
-static bool labels_are_unset(const struct as_row *row, const void *base)
-{
-    const struct as_labels *labels = *(const struct as_labels *const *)as_row_at(row, base);
-    return !labels || labels->count == 0;
-}
-
-static void label_map_write(struct as_json_writer *json, const struct as_row *row, const void *base)
-{
-    const struct as_labels *labels = *(const struct as_labels *const *)as_row_at(row, base);
-    as_json_begin_object(json);
-    for (uint32_t i = 0; i < labels->count; i++)
-        as_json_write_member(json, labels->items[i].name, labels->items[i].value);
-    as_json_end_object(json);
-}
-
-static void label_map_read(struct as_rows_input *input, struct as_reader *object,
-                           const struct as_row *row, void *base)
-{
-    const struct as_labels **labels = as_row_to(row, base);
-    struct as_reader reader;
-    size_t count = 0;
-
-    as_read_object(&reader, object, row->name);
-    if (!reader.object)
-        return;
-    struct as_label *pairs = as_arena_alloc(input->arena, reader.object->size, sizeof(*pairs));
-    for (const struct tree_value *member = reader.object->first; member; member = member->next) {
-        pairs[count] = (struct as_label){.name = member->name, .value = tree_get_text(member)};
-        if (!pairs[count++].value) {
-            as_read_fail(&reader, member->name, "expected a string");
-            return;
-        }
-    }
-    if (count > 0 && as_labels_new_in(input->arena, pairs, count, labels) != 0)
-        as_read_fail(object, row->name, "too large");
-}
-
-static void label_map_describe(struct as_rows_schema *schema, const struct as_row *row)
-{
-    (void)row;
-    as_rows_schema_begin_values(schema);
-    as_rows_schema_write_type(schema, "string");
-    as_rows_schema_end_values(schema);
-}
-
-static const struct as_row_type as_row_labels = {.write = label_map_write,
-                                                 .read = label_map_read,
-                                                 .is_unset = labels_are_unset,
-                                                 .describe = label_map_describe};
-#define AS_ROW_TYPE_labels const struct as_labels *
 
 /* ---- pods: [class, count] each ---- */
 
@@ -487,7 +436,7 @@ static const struct as_row template_rows[] = {
     {AS_ROW("digest", hex, as_snapshot_group, template_digest, DEFAULT)},
     {AS_ROW("free", amounts, as_snapshot_group, template_.shape.allocatable, OPTIONAL),
      .min = -AS_RES_AMOUNT_MAX},
-    {AS_ROW("labels", labels, as_snapshot_group, template_.shape.labels, OPTIONAL)},
+    {AS_ROW("labels", label_map, as_snapshot_group, template_.shape.labels, OPTIONAL)},
     {AS_ROW("node", text, as_snapshot_group, template_.node, OPTIONAL)},
     {AS_ROW_OF("ports", list, as_snapshot_group, template_.ports, FILLED, port_rows), .since = 3,
      .count_at = AS_ROW_COUNT(as_snapshot_group, template_.port_count), .defaults = &any_port},
@@ -779,7 +728,7 @@ const struct as_row as_decision_pod_class_rows[] = {
      .count_at = AS_ROW_COUNT(as_snapshot_pod_class, pod.port_count), .defaults = &any_port},
     {AS_ROW("priority", i32, as_snapshot_pod_class, pod.priority, OPTIONAL), .min = INT32_MIN},
     {AS_ROW("requests", amounts, as_snapshot_pod_class, pod.requests, OPTIONAL)},
-    {AS_ROW("selector", labels, as_snapshot_pod_class, pod.selector, OPTIONAL)},
+    {AS_ROW("selector", label_map, as_snapshot_pod_class, pod.selector, OPTIONAL)},
     {AS_ROW_OF("tolerations", list, as_snapshot_pod_class, pod.tolerations, FILLED,
                toleration_rows),
      .count_at = AS_ROW_COUNT(as_snapshot_pod_class, pod.toleration_count),
@@ -892,7 +841,7 @@ const struct as_row as_decision_node_rows[] = {
     {.name = "group", .type = &place_type, .is_unset = has_no_group},
     {AS_ROW("guests", pods, as_snapshot_node, guests, FILLED),
      .count_at = AS_ROW_COUNT(as_snapshot_node, guest_count)},
-    {AS_ROW("labels", labels, as_snapshot_node, node.labels, OPTIONAL)},
+    {AS_ROW("labels", label_map, as_snapshot_node, node.labels, OPTIONAL)},
     {AS_ROW("left", amounts, as_snapshot_node, left, OPTIONAL), .min = -AS_RES_AMOUNT_MAX},
     {AS_ROW("name", text, as_snapshot_node, node.name, REQUIRED)},
     {AS_ROW("pods", pods, as_snapshot_node, pods, FILLED),

@@ -30,14 +30,11 @@ struct state_reader {
     struct as_reader document;
     const struct as_state_clock *clock;
     bool same_boot;
-    struct tree tree;            /* of the document; its arena has the lists and objects too */
-    struct as_labels *labels[2]; /* freed by the caller */
-    size_t label_count;
+    struct tree tree; /* of the document; its arena has the lists and objects too */
 };
 
 #define AS_ROW_TYPE_moment struct as_moment
 #define AS_ROW_TYPE_begun  struct as_moment
-#define AS_ROW_TYPE_labels const struct as_labels *
 #define AS_ROW_TYPE_pairs  struct state_pairs
 
 struct state_pairs {
@@ -104,40 +101,6 @@ static const struct as_row_type as_row_moment = {
 /* never unset */
 static const struct as_row_type as_row_begun = {.write = moment_write, .read = moment_read};
 
-static void labels_write(struct as_json_writer *json, const struct as_row *row, const void *base)
-{
-    const struct as_labels *labels = *(const struct as_labels *const *)as_row_at(row, base);
-    as_json_begin_object(json);
-    for (uint32_t i = 0; labels && i < labels->count; i++)
-        as_json_write_member(json, labels->items[i].name, labels->items[i].value);
-    as_json_end_object(json);
-}
-
-static void labels_read(struct as_rows_input *input, struct as_reader *object,
-                        const struct as_row *row, void *base)
-{
-    struct state_reader *reader = input->context;
-    struct as_labels **labels = &reader->labels[reader->label_count];
-    size_t size, count = 0;
-    const struct tree_value *value = as_read_map(object, row->name, &size);
-    struct as_label *pairs = as_arena_alloc(input->arena, size, sizeof(*pairs));
-    for (; value; value = value->next) {
-        pairs[count] = (struct as_label){.name = value->name, .value = tree_get_text(value)};
-        if (!pairs[count++].value) {
-            as_read_fail(object, row->name, "expected strings");
-            return;
-        }
-    }
-    if (as_labels_new(pairs, count, labels) != 0) {
-        as_read_fail(object, row->name, "expected names that differ");
-        return;
-    }
-    reader->label_count++;
-    *(const struct as_labels **)as_row_to(row, base) = *labels;
-}
-
-static const struct as_row_type as_row_labels = {.write = labels_write, .read = labels_read};
-
 static void pairs_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
     const struct state_pairs *pairs = as_row_at(row, base);
@@ -199,13 +162,13 @@ static const struct as_row progress_rows[] = {
 };
 
 static const struct as_row incident_rows[] = {
-    {AS_ROW("annotations", labels, document, incident.annotations, REQUIRED)},
+    {AS_ROW("annotations", label_map, document, incident.annotations, REQUIRED)},
     {AS_ROW("boot", text, document, boot, REQUIRED)},
     {AS_ROW("credentials", texts, document, incident.credentials, REQUIRED),
      .count_at = offsetof(struct document, incident.credential_count)},
     {AS_ROW("digest", digest, document, incident.key.digest, REQUIRED)},
     {AS_ROW("fingerprint", hex, document, incident.fingerprint, REQUIRED)},
-    {AS_ROW("labels", labels, document, incident.labels, REQUIRED)},
+    {AS_ROW("labels", label_map, document, incident.labels, REQUIRED)},
     {AS_ROW("open", flag, document, incident.is_open, REQUIRED)},
     {AS_ROW("opened", moment, document, incident.opened, REQUIRED)},
     {AS_ROW("owner", text, document, incident.key.owner, REQUIRED)},
@@ -553,8 +516,6 @@ static int reader_open(struct state_reader *reader, const char *json, size_t siz
 
 static void reader_close(struct state_reader *reader)
 {
-    for (size_t i = 0; i < reader->label_count; i++)
-        as_labels_free(reader->labels[i]);
     tree_deinit(&reader->tree);
 }
 

@@ -15,6 +15,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/cluster/node_template.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/doc/rows.h>
 #include <alertscaler/log/record.h>
@@ -554,16 +555,6 @@ struct incident_answer {
     bool is_silenced;
 };
 
-static void api_labels_write(struct as_json_writer *json, const struct as_row *row,
-                             const void *base)
-{
-    const struct as_labels *labels = *(const struct as_labels *const *)as_row_at(row, base);
-    as_json_begin_object(json);
-    for (uint32_t i = 0; labels && i < labels->count; i++)
-        as_json_write_member(json, labels->items[i].name, labels->items[i].value);
-    as_json_end_object(json);
-}
-
 /* First who opened it, then who else reported it. */
 static void api_credentials_write(struct as_json_writer *json, const struct as_row *row,
                                   const void *base)
@@ -578,9 +569,6 @@ static void api_credentials_write(struct as_json_writer *json, const struct as_r
     }
     as_json_end_array(json);
 }
-
-static const struct as_row_type as_row_labels = {.write = api_labels_write};
-#define AS_ROW_TYPE_labels const struct as_labels *
 
 static const struct as_row incident_target_rows[] = {
     {AS_ROW("target", text, as_incident_target, target, REQUIRED)},
@@ -601,8 +589,8 @@ static const struct as_row incident_rows[] = {
      .count_at = AS_ROW_COUNT(as_incident_state, receiver_count)},
     {API_HOOK("credentials", api_credentials_write), STATE},
     {AS_ROW("silenced", flag, incident_answer, is_silenced, REQUIRED)},
-    {AS_ROW("labels", labels, as_incident_state, labels, REQUIRED), STATE},
-    {AS_ROW("annotations", labels, as_incident_state, annotations, REQUIRED), STATE},
+    {AS_ROW("labels", label_map, as_incident_state, labels, REQUIRED), STATE},
+    {AS_ROW("annotations", label_map, as_incident_state, annotations, REQUIRED), STATE},
     {AS_ROW_OF("targets", list, incident_answer, targets, REQUIRED, incident_target_rows),
      .count_at = AS_ROW_COUNT(incident_answer, target_count)},
     {.name = NULL},

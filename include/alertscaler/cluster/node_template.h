@@ -118,8 +118,11 @@ bool as_node_shape_equal(const struct as_node_shape *a, const struct as_node_sha
  */
 
 const char *as_taint_effect_get_word(unsigned bit); /* NULL: there is no such bit */
-/* One effect as its word, for tables of rows (doc/rows.h). */
+/* Types for tables of rows (doc/rows.h): labels as an object of texts, read into the arena; one
+ * effect as its word. */
 struct as_row_type;
+extern const struct as_row_type as_row_label_map;
+#define AS_ROW_TYPE_label_map const struct as_labels *
 extern const struct as_row_type as_row_taint_effect;
 #define AS_ROW_TYPE_taint_effect enum as_taint_effect
 

@@ -127,7 +127,7 @@ Test(node_template_text, texts_of_another_form_are_refused)
         {WITH("{\"memory\":1.5}", "{}", "[]"), "capacity.memory: expected an integer"},
         {WITH("{\"pods\":4611686018427387905}", "{}", "[]"), "capacity.pods: expected an integer"},
         {WITH("{}", "[]", "[]"), "labels: expected an object"},
-        {WITH("{}", "{\"a\":1}", "[]"), "labels.a: expected text"},
+        {WITH("{}", "{\"a\":1}", "[]"), "labels.a: expected a string"},
         {WITH("{}", "{}", "{}"), "taints: expected a list"},
         {WITH("{}", "{}", "[7]"), "taints[0]: expected an object"},
         {WITH("{}", "{}", "[{\"effect\":\"NoSchedule\"}]"), "taints[0].key: missing"},
