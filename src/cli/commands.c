@@ -14,6 +14,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/doc/json_writer.h>
+#include <alertscaler/log/record.h>
 #include <alertscaler/rules/json_schema.h>
 #include <alertscaler/runtime/version.h>
 
@@ -30,6 +31,7 @@ static const struct {
 } schema_documents[] = {
     {"decision", as_decision_encode_input_schema},
     {"decision-answer", as_decision_encode_output_schema},
+    {"log", as_record_encode_schema},
 };
 
 /* False: there is no such schema. */
@@ -56,8 +58,8 @@ static int schema_run(const struct as_args *args)
     const char *word = args->operands[0];
     if (!schema_encode(word, &text))
         return as_cli_fail(args,
-                           "there is no schema `%s`: name config, rules, tests, web, decision or "
-                           "decision-answer",
+                           "there is no schema `%s`: name config, rules, tests, web, decision, "
+                           "decision-answer or log",
                            word);
     json_t *json = json_loadb(text.data, text.size, 0, NULL);
     if (!json || json_dumpf(json, stdout, JSON_INDENT(2)) != 0)
@@ -71,13 +73,15 @@ static const struct as_option schema_options[] = {{0}};
 
 static const struct as_command command_schema = {
     .name = "schema",
-    .operands = "config|rules|tests|web|decision|decision-answer",
+    .operands = "config|rules|tests|web|decision|decision-answer|log",
     .summary = "Prints the JSON Schema of a kind of files or documents.",
-    .help = "The schema (draft 2020-12) is made from the tables that the program reads and writes\n"
-            "by. For editors: config: alertscaler.yaml; rules: rule files; tests: files of\n"
-            "`alertscaler test`; web: the file of --web.config.file. docs/editors.md shows how\n"
-            "editors use it. For programs: decision, decision-answer: a line that\n"
-            "`alertscaler decide` reads and prints (docs/decision.md).",
+    .help =
+        "The schema (draft 2020-12) is made from the tables that the program reads and writes\n"
+        "by. For editors: config: alertscaler.yaml; rules: rule files; tests: files of\n"
+        "`alertscaler test`; web: the file of --web.config.file. docs/editors.md shows how\n"
+        "editors use it. For programs: decision, decision-answer: a line that\n"
+        "`alertscaler decide` reads and prints (docs/decision.md); log: a record of the action\n"
+        "log (docs/action-log.md).",
     .options = schema_options,
     .operands_min = 1,
     .operands_max = 1,

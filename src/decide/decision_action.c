@@ -500,7 +500,7 @@ static const struct as_row kind_rows[] = {
     {.name = "scale_to", .type = &scale_to_type, .rows = rungs_rows},
     {.name = "scale_up", .type = &as_row_part, .rows = up_rows},
     {.name = "track", .type = &as_row_part, .rows = track_rows},
-    {.name = NULL, .definition = "action", .about = "One action, as in rule files"},
+    {.name = NULL, .definition = "proposed_action", .about = "One action, as in rule files"},
 };
 
 static void action_describe(struct as_rows_schema *schema, const struct as_row *row)

@@ -145,7 +145,7 @@ void as_rows_schema_end_forms(struct as_rows_schema *schema)
 
 static bool schema_is_required(const struct as_rows_schema *schema, const struct as_row *row)
 {
-    if (row->is_via_optional || row->type->has_own_key || row->since > 0)
+    if (row->is_via_optional || row->since > 0)
         return false;
     switch (row->presence) {
     case AS_ROW_OPTIONAL:
@@ -257,6 +257,7 @@ void as_rows_schema_begin(struct as_rows_schema *schema, struct as_buf *out,
 {
     schema->use = use;
     schema->is_nullable = false;
+    schema->has_definitions = false;
     schema->definition_count = 0;
     as_json_init(&schema->json, out, AS_JSON_ANY_ORDER);
     as_json_begin_object(&schema->json);
@@ -265,20 +266,27 @@ void as_rows_schema_begin(struct as_rows_schema *schema, struct as_buf *out,
     schema_write_about(schema, about);
 }
 
+void as_rows_schema_write_definition(struct as_rows_schema *schema, const char *name,
+                                     const char *about, const struct as_row *rows)
+{
+    if (!schema->has_definitions)
+        schema_begin_object(schema, "$defs");
+    schema->has_definitions = true;
+    schema_begin_object(schema, name);
+    schema_write_about(schema, about);
+    as_rows_schema_write_object(schema, rows);
+    as_json_end_object(&schema->json);
+}
+
 /* A definition may refer to further tables, which join the list. */
 void as_rows_schema_end(struct as_rows_schema *schema)
 {
-    if (schema->definition_count > 0) {
-        schema_begin_object(schema, "$defs");
-        for (size_t i = 0; i < schema->definition_count; i++) {
-            const struct as_row *rows = schema->definitions[i], *end = schema_get_end(rows);
-            schema_begin_object(schema, end->definition);
-            schema_write_about(schema, end->about);
-            as_rows_schema_write_object(schema, rows);
-            as_json_end_object(&schema->json);
-        }
-        as_json_end_object(&schema->json);
+    for (size_t i = 0; i < schema->definition_count; i++) {
+        const struct as_row *rows = schema->definitions[i], *end = schema_get_end(rows);
+        as_rows_schema_write_definition(schema, end->definition, end->about, rows);
     }
+    if (schema->has_definitions)
+        as_json_end_object(&schema->json);
     as_json_end_object(&schema->json);
 }
 

@@ -1,17 +1,21 @@
 /*
  * Records of the action log: a table of rows for each kind of record, and the answer to a
  * notification. All rows are for writing only. Rows of the chain's members (hash, prev, seq) write
- * nothing: they note where log_chain.c adds these members.
+ * nothing: they note where log_chain.c adds these members. A row with `since` 2 is a member that
+ * logs of 0.1.0 do not have: the JSON Schema is for all logs.
  */
 #include <alertscaler/log/record.h>
 
 #include <stddef.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/doc/rows.h>
+#include <alertscaler/doc/rows_schema.h>
 
 /* The writer of one record: local types read the members that every record has. */
 struct record_writer {
@@ -81,7 +85,8 @@ static bool cut_is_unset(const struct as_row *row, const void *base)
     return !record_get_pointer(row, base);
 }
 
-static const struct as_row_type as_row_cut = {.write = cut_write, .is_unset = cut_is_unset};
+static const struct as_row_type as_row_cut = {
+    .write = cut_write, .is_unset = cut_is_unset, .like = &as_row_text};
 #define as_row_own_cut as_row_cut /* of a struct that owns its texts */
 
 /* A list of cut texts. */
@@ -94,7 +99,7 @@ static void cuts_write(struct as_json_writer *json, const struct as_row *row, co
     as_json_end_array(json);
 }
 
-static const struct as_row_type as_row_cuts = {.write = cuts_write};
+static const struct as_row_type as_row_cuts = {.write = cuts_write, .like = &as_row_texts};
 
 /* int64_t in microseconds, negative: null */
 static void known_seconds_write(struct as_json_writer *json, const struct as_row *row,
@@ -107,7 +112,8 @@ static void known_seconds_write(struct as_json_writer *json, const struct as_row
         as_json_write_double(json, (double)us / (double)AS_US_PER_S);
 }
 
-static const struct as_row_type as_row_known_seconds = {.write = known_seconds_write};
+static const struct as_row_type as_row_known_seconds = {
+    .is_nullable = true, .write = known_seconds_write, .like = &as_row_positive};
 
 static void digests_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -121,7 +127,16 @@ static void digests_write(struct as_json_writer *json, const struct as_row *row,
     as_json_end_array(json);
 }
 
-static const struct as_row_type as_row_digests = {.write = digests_write};
+/* Of incidents; 0.1.0 wrote their fingerprints. */
+static void digests_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_begin_items(schema, 0, row->max);
+    as_rows_schema_write_text(schema, "^([0-9a-f]{64}|[0-9a-f]{16})$");
+    as_rows_schema_end_items(schema);
+}
+
+static const struct as_row_type as_row_digests = {.write = digests_write,
+                                                  .describe = digests_describe};
 
 static void ids_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -132,7 +147,7 @@ static void ids_write(struct as_json_writer *json, const struct as_row *row, con
     as_json_end_array(json);
 }
 
-static const struct as_row_type as_row_ids = {.write = ids_write};
+static const struct as_row_type as_row_ids = {.write = ids_write, .like = &as_row_texts};
 
 static void record_labels_write(struct as_json_writer *json, const struct as_row *row,
                                 const void *base)
@@ -146,7 +161,16 @@ static void record_labels_write(struct as_json_writer *json, const struct as_row
     as_json_end_object(json);
 }
 
-static const struct as_row_type as_row_labels = {.write = record_labels_write};
+static void record_labels_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_begin_values(schema);
+    as_rows_schema_write_type(schema, "string");
+    as_rows_schema_end_values(schema);
+}
+
+static const struct as_row_type as_row_labels = {.write = record_labels_write,
+                                                 .describe = record_labels_describe};
 #define as_row_own_labels as_row_labels
 
 /* The documents of a decision. */
@@ -157,7 +181,8 @@ static void input_write(struct as_json_writer *json, const struct as_row *row, c
     as_decision_encode_input(((const struct as_decision_record *)base)->input, json->buf);
 }
 
-static const struct as_row_type as_row_input = {.write = input_write};
+static const struct as_row_type as_row_input = {.write = input_write,
+                                                .describe = as_decision_describe_input};
 
 static void output_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -167,36 +192,41 @@ static void output_write(struct as_json_writer *json, const struct as_row *row, 
     as_decision_encode_output(record->input, record->results, record->output, json->buf);
 }
 
-static const struct as_row_type as_row_output = {.write = output_write};
+static const struct as_row_type as_row_output = {.write = output_write,
+                                                 .describe = as_decision_describe_output};
 
 /*
  * Words. Each function has the type that rows call.
  */
 
-#define WORD(name, type)                                                                           \
+#define WORD(name, type, last)                                                                     \
     static const char *name##_get_word(unsigned value)                                             \
     {                                                                                              \
-        return as_##name##_get_word((enum type)value);                                             \
+        return value <= (last) ? as_##name##_get_word((enum type)value) : NULL;                    \
     }
-WORD(approval_event, as_approval_event)
-WORD(effect_end, as_effect_end)
-WORD(incident_event, as_incident_event)
-WORD(nodes_event, as_nodes_event)
-WORD(notice_loss, as_notice_loss)
-WORD(operator_command_kind, as_operator_command_kind)
-WORD(operator_command_outcome, as_operator_command_outcome)
-WORD(others_event, as_others_event)
-WORD(reason, as_reason)
+WORD(approval_event, as_approval_event, AS_APPROVAL_EVENT_COUNT - 1)
+WORD(effect_end, as_effect_end, AS_FOLLOW_UNKNOWN)
+WORD(incident_event, as_incident_event, AS_INCIDENT_UNSILENCED)
+WORD(nodes_event, as_nodes_event, AS_NODES_KEPT)
+WORD(notice_loss, as_notice_loss, AS_NOTICE_LOSS_COUNT - 1)
+WORD(operator_command_kind, as_operator_command_kind, AS_OPERATOR_COMMAND_KIND_COUNT - 1)
+WORD(operator_command_outcome, as_operator_command_outcome, AS_OPERATOR_COMMAND_OUTCOME_COUNT - 1)
+WORD(others_event, as_others_event, AS_OTHERS_EVENT_COUNT - 1)
+WORD(reason, as_reason, AS_REASON_COUNT - 1)
+WORD(record_kind, as_record_kind, AS_RECORD_KIND_COUNT - 1)
 #undef WORD
 
 static const char *state_get_word(unsigned state)
 {
-    return as_notice_kind_get_row((enum as_notice_kind)state)->word;
+    return state < AS_NOTICE_KIND_COUNT ? as_notice_kind_get_row((enum as_notice_kind)state)->word
+                                        : NULL;
 }
 
 static const char *status_get_word(unsigned status)
 {
-    return status == AS_ALERT_FIRING ? "firing" : "resolved";
+    static const char *const words[] = {
+        [AS_ALERT_FIRING] = "firing", [AS_ALERT_RESOLVED] = "resolved"};
+    return status < AS_ARRAY_SIZE(words) ? words[status] : NULL;
 }
 
 /* A pause of both directions does not name one. */
@@ -238,18 +268,45 @@ static void record_place_write(struct as_json_writer *json, const struct as_row 
         *(size_t *)(void *)((char *)places + row->at) = as_json_get_next_key(json);
 }
 
-static const struct as_row_type row_instance = {.write = instance_write};
-static const struct as_row_type row_kind = {.write = kind_write};
-static const struct as_row_type row_time = {.write = record_time_write};
-static const struct as_row_type row_place = {.has_own_key = true, .write = record_place_write};
+/* The schema of one kind of records: `kind` has its word. */
+struct record_schema {
+    struct as_rows_schema schema; /* first */
+    enum as_record_kind kind;
+};
 
-#define PLACE(member) .type = &row_place, .at = offsetof(struct as_record_places, member)
-#define HASH          .name = "hash", PLACE(at_hash)
-#define INSTANCE      .name = "instance", .type = &row_instance
-#define KIND          .name = "kind", .type = &row_kind
-#define PREV          .name = "prev", PLACE(at_prev)
-#define SEQ           .name = "seq", PLACE(at_seq)
-#define TIME          .name = "time", .type = &row_time, .at = offsetof(struct as_record_header, time)
+static void kind_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_word(schema,
+                              as_record_kind_get_word(((struct record_schema *)schema)->kind));
+}
+
+static const struct as_row_type row_instance = {.write = instance_write, .like = &as_row_text};
+static const struct as_row_type row_kind = {.write = kind_write, .describe = kind_describe};
+static const struct as_row_type row_time = {.write = record_time_write, .like = &as_row_exact};
+static const struct as_row_type row_place = {
+    .has_own_key = true, .write = record_place_write, .like = &as_row_digest};
+static const struct as_row_type row_place_of_seq = {
+    .has_own_key = true, .write = record_place_write, .like = &as_row_u64};
+
+/* Name and type first, then what else the row has. */
+#define HEADER(NAME, TYPE, ...)                                                                    \
+    .name = (NAME), .type = &(TYPE), .presence = AS_ROW_REQUIRED, __VA_ARGS__
+#define HASH                                                                                       \
+    HEADER("hash", row_place, .at = offsetof(struct as_record_places, at_hash),                    \
+           .about = "SHA-256 of the canonical JSON of the record without `hash`")
+#define INSTANCE                                                                                   \
+    HEADER("instance", row_instance, .about = "Host name and process id, or the name of the pod")
+#define KIND HEADER("kind", row_kind, .at = 0)
+#define PREV                                                                                       \
+    HEADER("prev", row_place, .at = offsetof(struct as_record_places, at_prev),                    \
+           .about = "`hash` of the previous record; the first record has 64 zeros")
+#define SEQ                                                                                        \
+    HEADER("seq", row_place_of_seq, .at = offsetof(struct as_record_places, at_seq), .min = 1,     \
+           .about = "1, 2, 3, ... without gaps")
+#define TIME                                                                                       \
+    HEADER("time", row_time, .at = offsetof(struct as_record_header, time),                        \
+           .about = "UTC, with microseconds")
 
 /*
  * Start and stop; a reload of the configuration; refused requests.
@@ -258,9 +315,10 @@ static const struct as_row_type row_place = {.has_own_key = true, .write = recor
 static const struct as_row start_rows[] = {
     {AS_ROW("config_digest", cut, as_start_record, config_digest, REQUIRED)},
     {HASH},
-    {AS_ROW("incidents", u64, as_start_record, incidents, REQUIRED)},
+    {AS_ROW("incidents", u64, as_start_record, incidents, REQUIRED), .about = "Open incidents"},
     {INSTANCE},
-    {AS_ROW("intents", u64, as_start_record, intents, REQUIRED)},
+    {AS_ROW("intents", u64, as_start_record, intents, REQUIRED),
+     .about = "Actions that have begun and have not ended"},
     {KIND},
     {PREV},
     {AS_ROW("rules", u64, as_start_record, rules, REQUIRED)},
@@ -273,24 +331,27 @@ static const struct as_row start_rows[] = {
 };
 
 static const struct as_row reload_rows[] = {
-    {AS_ROW("config_digest", cut, as_reload_record, config_digest, REQUIRED)},
-    {AS_ROW("credential", cut, as_reload_record, credential, REQUIRED)},
-    {AS_ROW("error", cut, as_reload_record, error, REQUIRED)},
+    {AS_ROW("config_digest", cut, as_reload_record, config_digest, NULLABLE)},
+    {AS_ROW("credential", cut, as_reload_record, credential, REQUIRED),
+     .about = "The credential of the request; empty: a signal, or changed files"},
+    {AS_ROW("error", cut, as_reload_record, error, NULLABLE),
+     .about = "Null: the new configuration is in force"},
     {HASH},
     {INSTANCE},
     {KIND},
-    {AS_ROW("old_config_digest", cut, as_reload_record, old_config_digest, REQUIRED)},
-    {AS_ROW("old_rules_digest", cut, as_reload_record, old_rules_digest, REQUIRED)},
+    {AS_ROW("old_config_digest", cut, as_reload_record, old_config_digest, NULLABLE)},
+    {AS_ROW("old_rules_digest", cut, as_reload_record, old_rules_digest, NULLABLE)},
     {PREV},
-    {AS_ROW("rules_digest", cut, as_reload_record, rules_digest, REQUIRED)},
+    {AS_ROW("rules_digest", cut, as_reload_record, rules_digest, NULLABLE)},
     {SEQ},
     {TIME},
     {.name = NULL},
 };
 
 static const struct as_row denied_rows[] = {
-    {AS_ROW("count", u64, as_denied_record, count, REQUIRED)},
-    {AS_ROW("error", cut, as_denied_record, error, REQUIRED)},
+    {AS_ROW("count", u64, as_denied_record, count, REQUIRED),
+     .about = "Refusals since the previous record, including this one"},
+    {AS_ROW("error", cut, as_denied_record, error, REQUIRED), .about = "Of the last request"},
     {AS_ROW("handler", cut, as_denied_record, handler, REQUIRED)},
     {HASH},
     {INSTANCE},
@@ -323,24 +384,41 @@ static void outcome_write(struct as_json_writer *json, const struct as_row *row,
     as_json_write_string(json, outcome->is_queued ? "queued" : as_reason_get_word(outcome->reason));
 }
 
-static const struct as_row_type as_row_outcome = {.write = outcome_write};
+static const char *outcome_get_word(unsigned value)
+{
+    return value == 0 ? "queued" : reason_get_word(value - 1);
+}
+
+static void outcome_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_words(schema, outcome_get_word, 0);
+}
+
+static const struct as_row_type as_row_outcome = {.write = outcome_write,
+                                                  .describe = outcome_describe};
 
 static const struct as_row problem_rows[] = {
-    {AS_ROW("error", own_cut, as_alert, problem, REQUIRED), ALERT},
+    {AS_ROW("error", own_cut, as_alert, problem, REQUIRED),
+     .about = "The place in the notification, and the problem", ALERT},
     {AS_ROW("outcome", outcome, as_alert_outcome, reason, REQUIRED), OUTCOME},
     {.name = NULL},
 };
 
 static const struct as_row alert_rows[] = {
-    {AS_ROW("digest", digest, as_alert, digest, REQUIRED), ALERT},
-    {AS_ROW("fingerprint", hex, as_alert, fingerprint, REQUIRED), ALERT},
+    {AS_ROW("digest", digest, as_alert, digest, REQUIRED), .since = 2,
+     .about = "SHA-256 of the labels: the identity of the alert. Since 0.2.0", ALERT},
+    {AS_ROW("fingerprint", hex, as_alert, fingerprint, REQUIRED),
+     .about = "As in the notification; it identifies nothing", ALERT},
     {AS_ROW("labels", own_labels, as_alert, labels, REQUIRED), ALERT},
-    {AS_ROW("outcome", outcome, as_alert_outcome, reason, REQUIRED), OUTCOME},
-    {AS_ROW("rules", texts, as_alert_outcome, rules, REQUIRED), OUTCOME,
+    {AS_ROW("outcome", outcome, as_alert_outcome, reason, REQUIRED),
+     .about = "`queued`, or the reason code why the alert led to nothing", OUTCOME},
+    {AS_ROW("rules", texts, as_alert_outcome, rules, REQUIRED),
+     .about = "Names of the matching rules", OUTCOME,
      .count_at = AS_ROW_COUNT(as_alert_outcome, rule_count)},
     {AS_ROW("startsAt", time, as_alert, starts_at, REQUIRED), ALERT},
     {AS_ROW("status", word, as_alert, status, REQUIRED), ALERT, .get_word = status_get_word},
-    {.name = NULL},
+    {.name = NULL, .definition = "alert"},
 };
 
 /* The alerts of a notification that could be read have the rows of the row. */
@@ -356,7 +434,22 @@ static void alerts_write(struct as_json_writer *json, const struct as_row *row, 
     as_json_end_array(json);
 }
 
-static const struct as_row_type as_row_alerts = {.write = alerts_write};
+static void alerts_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    const struct as_row *const tables[] = {row->rows, problem_rows};
+    as_rows_schema_begin_items(schema, 0, 0);
+    as_rows_schema_begin_forms(schema);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(tables); i++) {
+        as_rows_schema_begin_form(schema);
+        as_rows_schema_write_rows(schema, tables[i]);
+        as_rows_schema_end_form(schema);
+    }
+    as_rows_schema_end_forms(schema);
+    as_rows_schema_end_items(schema);
+}
+
+static const struct as_row_type as_row_alerts = {.write = alerts_write,
+                                                 .describe = alerts_describe};
 
 #define NOTIFICATION .via = AS_ROW_VIA(as_notification_record, notification)
 
@@ -364,20 +457,24 @@ static const struct as_row notification_rows[] = {
     {AS_ROW("alerts", alerts, as_notification_record, outcomes, REQUIRED), .rows = alert_rows},
     {AS_ROW_CHARS("body_sha256", as_notification, body_sha256, REQUIRED), NOTIFICATION},
     {AS_ROW("body_size", u64, as_notification, body_size, REQUIRED), NOTIFICATION},
-    {AS_ROW("credential", own_cut, as_notification, credential, REQUIRED), NOTIFICATION},
+    {AS_ROW("credential", own_cut, as_notification, credential, REQUIRED),
+     .about = "The name of the credential; empty: none is configured", NOTIFICATION},
     {AS_ROW("groupKey", own_cut, as_notification, group_key, REQUIRED), NOTIFICATION},
     {HASH},
     {AS_ROW_CHARS("id", as_notification, id, REQUIRED), NOTIFICATION},
     {INSTANCE},
     {KIND},
-    {AS_ROW("notification_reason", own_cut, as_notification, reason, REQUIRED), NOTIFICATION},
+    {AS_ROW("notification_reason", own_cut, as_notification, reason, REQUIRED),
+     .about = "The reason that Alertmanager gives; empty: none", NOTIFICATION},
     {PREV},
     {AS_ROW("receiver", own_cut, as_notification, receiver, REQUIRED), NOTIFICATION},
-    {AS_ROW("remote", own_cut, as_notification, remote, REQUIRED), NOTIFICATION},
+    {AS_ROW("remote", own_cut, as_notification, remote, REQUIRED), .about = "Address and port",
+     NOTIFICATION},
     {SEQ},
     {TIME},
     {AS_ROW("traceparent", own_cut, as_notification, traceparent, REQUIRED), NOTIFICATION},
-    {AS_ROW("truncated", u64, as_notification, truncated, REQUIRED), NOTIFICATION},
+    {AS_ROW("truncated", u64, as_notification, truncated, REQUIRED),
+     .about = "Alerts that Alertmanager cut off", NOTIFICATION},
     {.name = NULL},
 };
 
@@ -390,15 +487,19 @@ static const struct as_row repeat_outcome_rows[] = {
 #define REPEATED .via = AS_ROW_VIA(as_repeat_record, notification)
 
 static const struct as_row repeat_rows[] = {
-    {AS_ROW("credential", own_cut, as_notification, credential, REQUIRED), REPEATED},
+    {AS_ROW("credential", own_cut, as_notification, credential, REQUIRED),
+     .about = "The name of the credential; empty: none is configured", REPEATED},
     {HASH},
     {AS_ROW_CHARS("id", as_notification, id, REQUIRED), REPEATED},
     {INSTANCE},
     {KIND},
-    {AS_ROW_SAME("outcomes", REQUIRED, repeat_outcome_rows)},
+    {AS_ROW_SAME("outcomes", REQUIRED, repeat_outcome_rows),
+     .about = "The number of alerts by their outcome"},
     {PREV},
-    {AS_ROW("remote", own_cut, as_notification, remote, REQUIRED), REPEATED},
-    {AS_ROW("same_as", cut, as_repeat_record, same_as, REQUIRED)},
+    {AS_ROW("remote", own_cut, as_notification, remote, REQUIRED), .about = "Address and port",
+     REPEATED},
+    {AS_ROW("same_as", cut, as_repeat_record, same_as, REQUIRED),
+     .about = "`id` of the notification with the details"},
     {SEQ},
     {TIME},
     {AS_ROW("traceparent", own_cut, as_notification, traceparent, REQUIRED), REPEATED},
@@ -406,26 +507,32 @@ static const struct as_row repeat_rows[] = {
 };
 
 static const struct as_row incident_target_rows[] = {
-    {AS_ROW("replicas", size, as_incident_target, replicas, REQUIRED)},
+    {AS_ROW("replicas", size, as_incident_target, replicas, REQUIRED),
+     .about = "When last seen; null: never seen"},
     {AS_ROW("rule", text, as_incident_target, rule, REQUIRED)},
     {AS_ROW("target", text, as_incident_target, target, REQUIRED)},
     {.name = NULL},
 };
 
 static const struct as_row incident_rows[] = {
-    {AS_ROW("digest", digest, as_incident_record, digest, REQUIRED)},
+    {AS_ROW("digest", digest, as_incident_record, digest, REQUIRED), .since = 2,
+     .about = "SHA-256 of the labels of the alert: its identity. Since 0.2.0"},
     {AS_ROW("event", word, as_incident_record, event, REQUIRED),
      .get_word = incident_event_get_word},
-    {AS_ROW("fingerprint", hex, as_incident_record, fingerprint, REQUIRED)},
+    {AS_ROW("fingerprint", hex, as_incident_record, fingerprint, REQUIRED),
+     .about = "As in the notification; it identifies nothing"},
     {HASH},
     {INSTANCE},
     {KIND},
     {AS_ROW("labels", labels, as_incident_record, labels, REQUIRED)},
-    {AS_ROW("notification", cut, as_incident_record, notification, REQUIRED)},
+    {AS_ROW("notification", cut, as_incident_record, notification, NULLABLE),
+     .about = "Its `id`; null: no notification caused the event"},
     {PREV},
     {SEQ},
     {AS_ROW("startsAt", time, as_incident_record, starts_at, REQUIRED)},
     {AS_ROW("startsAt_claimed", exact, as_incident_record, claimed.at, OPTIONAL),
+     .about = "opened: the start in the notification, which is ahead of the clock; startsAt is "
+              "then the time of arrival",
      .has_at = AS_ROW_HAS(as_incident_record, claimed.set)},
     {AS_ROW_OF("targets", list, as_incident_record, targets, REQUIRED, incident_target_rows),
      .count_at = AS_ROW_COUNT(as_incident_record, target_count)},
@@ -438,43 +545,56 @@ static const struct as_row incident_rows[] = {
  */
 
 static const struct as_row reverted_change_rows[] = {
-    {AS_ROW("at", exact, as_reverted_change, at.wall, REQUIRED)},
-    {AS_ROW("by", text, as_reverted_change, by, NULLABLE)},
-    {AS_ROW("found", size, as_reverted_change, found, REQUIRED)},
-    {AS_ROW("from", size, as_reverted_change, from, REQUIRED)},
-    {AS_ROW("to", size, as_reverted_change, to, REQUIRED)},
-    {.name = NULL},
+    {AS_ROW("at", exact, as_reverted_change, at.wall, REQUIRED),
+     .about = "When the reverted change was found"},
+    {AS_ROW("by", text, as_reverted_change, by, NULLABLE),
+     .about = "The manager of the size in managedFields; null: not known"},
+    {AS_ROW("found", size, as_reverted_change, found, REQUIRED),
+     .about = "The size that was found instead"},
+    {AS_ROW("from", size, as_reverted_change, from, REQUIRED),
+     .about = "The size before alertscaler's change"},
+    {AS_ROW("to", size, as_reverted_change, to, REQUIRED),
+     .about = "The size that alertscaler set"},
+    {.name = NULL, .definition = "reverted_change"},
 };
 
 static const struct as_row other_rows[] = {
     {AS_ROW("kind", text, as_other, kind, REQUIRED)},
-    {AS_ROW("max", size, as_other, max, REQUIRED)},
-    {AS_ROW("min", size, as_other, min, REQUIRED)},
-    {AS_ROW("name", text, as_other, name, REQUIRED)},
-    {AS_ROW("paused", flag, as_other, is_paused, REQUIRED)},
+    {AS_ROW("max", size, as_other, max, REQUIRED), .about = "Null: not given"},
+    {AS_ROW("min", size, as_other, min, REQUIRED), .about = "Null: not given"},
+    {AS_ROW("name", text, as_other, name, REQUIRED), .about = "In the target's namespace"},
+    {AS_ROW("paused", flag, as_other, is_paused, REQUIRED), .since = 2,
+     .about = "KEDA's annotations pause the ScaledObject. Since 0.2.0"},
     {.name = NULL},
 };
 
-#define FOUND     .via = AS_ROW_VIA(as_others_record, found)
-#define CONTENDED .via = AS_ROW_VIA(as_others_record, contended)
+#define FOUND     .via = AS_ROW_VIA(as_others_record, found), .is_via_optional = true
+#define CONTENDED .via = AS_ROW_VIA(as_others_record, contended), .is_via_optional = true
 
 static const struct as_row others_rows[] = {
-    {AS_ROW("event", word, as_others_record, event, REQUIRED), .get_word = others_event_get_word},
-    {AS_ROW_OF("found", list, as_others_found, items, REQUIRED, other_rows), FOUND,
+    {AS_ROW("event", word, as_others_record, event, REQUIRED),
+     .about = "`found`: the objects that size the target have changed. `contended`: changes were "
+              "reverted three times within an hour, and alertscaler leaves the target alone. "
+              "`over`: the contention has ended",
+     .get_word = others_event_get_word},
+    {AS_ROW_OF("found", list, as_others_found, items, REQUIRED, other_rows),
+     .about = "found: the HPAs and ScaledObjects that size the target now", FOUND,
      .count_at = AS_ROW_COUNT(as_others_found, count)},
     {HASH},
     {INSTANCE},
     {KIND},
-    {AS_ROW("message", cut, as_others_record, message, OPTIONAL)},
+    {AS_ROW("message", cut, as_others_record, message, OPTIONAL), .about = "over: why"},
     {PREV},
     {SEQ},
     {AS_ROW_OF("set_backs", list, as_contended_note, reverted_changes, REQUIRED,
                reverted_change_rows),
-     CONTENDED, .count_at = AS_ROW_COUNT(as_contended_note, reverted_change_count)},
+     .about = "contended: the reverted changes, oldest first", CONTENDED,
+     .count_at = AS_ROW_COUNT(as_contended_note, reverted_change_count)},
     {AS_ROW("target", cut, as_others_record, target, REQUIRED)},
     {AS_ROW("target_name", cut, as_others_record, target_name, REQUIRED)},
     {TIME},
-    {AS_ROW("until", exact, as_contended_note, until, REQUIRED), CONTENDED},
+    {AS_ROW("until", exact, as_contended_note, until, REQUIRED),
+     .about = "contended: the end, unless an operator resumes the target earlier", CONTENDED},
     {.name = NULL},
 };
 
@@ -485,101 +605,139 @@ static const struct as_row others_rows[] = {
 static const struct as_row contended_rows[] = {
     {AS_ROW_OF("set_backs", list, as_contended_note, reverted_changes, REQUIRED,
                reverted_change_rows),
+     .about = "The reverted changes, oldest first",
      .count_at = AS_ROW_COUNT(as_contended_note, reverted_change_count)},
-    {AS_ROW("until", exact, as_contended_note, until, REQUIRED)},
+    {AS_ROW("until", exact, as_contended_note, until, REQUIRED),
+     .about = "The end, unless an operator resumes the target earlier"},
     {.name = NULL},
 };
 
 static const struct as_row pause_rows[] = {
-    {AS_ROW("all", flag, as_pause_note, is_of_all, REQUIRED)},
-    {AS_ROW("direction", word, as_pause_note, ways, OPTIONAL), .get_word = way_get_word},
+    {AS_ROW("all", flag, as_pause_note, is_of_all, REQUIRED), .about = "All targets are paused"},
+    {AS_ROW("direction", word, as_pause_note, ways, OPTIONAL),
+     .about = "The only direction that is paused; absent: both", .get_word = way_get_word,
+     .min = AS_WAYS_DOWN},
     {AS_ROW("reason", cut, as_pause_note, reason, REQUIRED)},
     {AS_ROW("until", exact, as_pause_note, until.at, REQUIRED),
-     .has_at = AS_ROW_HAS(as_pause_note, until.set)},
-    {AS_ROW("who", text, as_pause_note, who, REQUIRED)},
+     .about = "Null: until an operator resumes it", .has_at = AS_ROW_HAS(as_pause_note, until.set)},
+    {AS_ROW("who", text, as_pause_note, who, REQUIRED),
+     .about = "The name of the credential, or the kill switch"},
     {.name = NULL},
 };
 
 static const struct as_row decision_rows[] = {
-    {AS_ROW_OF("contended", object, as_decision_record, contended, OPTIONAL, contended_rows)},
-    {AS_ROW("former_uid", cut, as_decision_record, former_uid, OPTIONAL)},
+    {AS_ROW_OF("contended", object, as_decision_record, contended, OPTIONAL, contended_rows),
+     .about = "Only if `input.flags.contended` is true"},
+    {AS_ROW("former_uid", cut, as_decision_record, former_uid, OPTIONAL),
+     .about =
+         "UID of the former object of this name; only in the first decision about another object"},
     {HASH},
     {AS_ROW("id", cut, as_decision_record, id, REQUIRED)},
     {AS_ROW("incident_count", u64, as_decision_record, incident_total, REQUIRED)},
     {AS_ROW("incidents", digests, as_decision_record, incidents, REQUIRED),
-     .count_at = AS_ROW_COUNT(as_decision_record, incident_count)},
+     .about = "The open incidents, at most 32, by the digests of their alerts (before 0.2.0: by "
+              "their fingerprints)",
+     .max = AS_RECORD_LIST_MAX, .count_at = AS_ROW_COUNT(as_decision_record, incident_count)},
     {AS_ROW("input", input, as_decision_record, input, REQUIRED)},
     {INSTANCE},
     {KIND},
     {AS_ROW("notification_count", u64, as_decision_record, notification_total, REQUIRED)},
     {AS_ROW("notifications", ids, as_decision_record, notifications, REQUIRED),
-     .count_at = AS_ROW_COUNT(as_decision_record, notification_count)},
+     .about = "The notifications since the previous decision, at most 32",
+     .max = AS_RECORD_LIST_MAX, .count_at = AS_ROW_COUNT(as_decision_record, notification_count)},
     {AS_ROW("output", output, as_decision_record, output, REQUIRED)},
-    {AS_ROW_OF("pause", object, as_decision_record, pause, OPTIONAL, pause_rows)},
-    {AS_ROW("pool_decision", cut, as_decision_record, pool_decision, OPTIONAL)},
+    {AS_ROW_OF("pause", object, as_decision_record, pause, OPTIONAL, pause_rows),
+     .about = "Only if `input.flags.paused` is true"},
+    {AS_ROW("pool_decision", cut, as_decision_record, pool_decision, OPTIONAL),
+     .about = "`id` of the decision of the pool that this decision carries out"},
     {PREV},
-    {AS_ROW("repeats", u64, as_decision_record, repeats, REQUIRED)},
+    {AS_ROW("repeats", u64, as_decision_record, repeats, REQUIRED),
+     .about = "Equal decisions since the previous record, which have no record"},
     {AS_ROW("rules_digest", cut, as_decision_record, rules_digest, REQUIRED)},
     {SEQ},
-    {AS_ROW("since_alert_seconds", known_seconds, as_decision_record, since_alert_us, REQUIRED)},
+    {AS_ROW("since_alert_seconds", known_seconds, as_decision_record, since_alert_us, REQUIRED),
+     .about = "Since `startsAt` of the youngest alert; null: no alert"},
     {AS_ROW("since_notification_seconds", known_seconds, as_decision_record, since_notification_us,
-            REQUIRED)},
+            REQUIRED),
+     .about = "Null: no notification"},
     {AS_ROW("target", cut, as_decision_record, target, REQUIRED)},
     {AS_ROW("target_name", cut, as_decision_record, target_name, REQUIRED)},
     {TIME},
-    {AS_ROW("unit", text, as_decision_record, unit, OPTIONAL)},
-    {AS_ROW("waits_for", cut, as_decision_record, waits_for, OPTIONAL)},
+    {AS_ROW("unit", text, as_decision_record, unit, OPTIONAL),
+     .about = "The quantity that sizes count; only of a target with `unit`"},
+    {AS_ROW("waits_for", cut, as_decision_record, waits_for, OPTIONAL),
+     .about = "The name of the target that must be decreased first"},
     {.name = NULL},
 };
 
 static const struct as_row action_rows[] = {
-    {AS_ROW("approval", cut, as_action_record, approval, OPTIONAL)},
+    {AS_ROW("approval", cut, as_action_record, approval, OPTIONAL),
+     .about = "`id` of the approved request"},
     {AS_ROW("attempts", u32, as_action_record, attempts, REQUIRED)},
-    {AS_ROW("command", cut, as_action_record, command, OPTIONAL)},
-    {AS_ROW("decision", cut, as_action_record, decision, REQUIRED)},
+    {AS_ROW("command", cut, as_action_record, command, OPTIONAL),
+     .about = "`id` of the `command` record; absent: a decision caused the action"},
+    {AS_ROW("decision", cut, as_action_record, decision, NULLABLE),
+     .about = "Null, without `command`: the size could not be read"},
     {AS_ROW("duration_seconds", known_seconds, as_action_record, duration_us, REQUIRED)},
     {AS_ROW("from", size, as_action_record, from, REQUIRED)},
     {HASH},
-    {AS_ROW("http_status", i32, as_action_record, http_status, REQUIRED)},
+    {AS_ROW("http_status", i32, as_action_record, http_status, REQUIRED),
+     .about = "0: no response"},
     {AS_ROW("id", cut, as_action_record, id, REQUIRED)},
     {INSTANCE},
     {KIND},
-    {AS_ROW("late", flag, as_action_record, is_late, REQUIRED)},
-    {AS_ROW("message", cut, as_action_record, message, REQUIRED)},
-    {AS_ROW("method", cut, as_action_record, method, REQUIRED)},
+    {AS_ROW("late", flag, as_action_record, is_late, REQUIRED),
+     .about = "The outcome was observed later"},
+    {AS_ROW("message", cut, as_action_record, message, NULLABLE)},
+    {AS_ROW("method", cut, as_action_record, method, NULLABLE)},
     {AS_ROW("outcome", word, as_action_record, outcome, REQUIRED), .get_word = reason_get_word},
-    {AS_ROW("path", cut, as_action_record, path, REQUIRED)},
+    {AS_ROW("path", cut, as_action_record, path, NULLABLE)},
     {PREV},
-    {AS_ROW("repeats", u64, as_action_record, repeats, REQUIRED)},
-    {AS_ROW("request_id", text, as_action_record, request_id, OPTIONAL)},
-    {AS_ROW("rule", cut, as_action_record, rule, REQUIRED)},
+    {AS_ROW("repeats", u64, as_action_record, repeats, REQUIRED),
+     .about = "Equal failures since the previous record"},
+    {AS_ROW("request_id", text, as_action_record, request_id, OPTIONAL),
+     .about = "The provider's id of the request"},
+    {AS_ROW("rule", cut, as_action_record, rule, NULLABLE)},
     {SEQ},
-    {AS_ROW("since_alert_seconds", known_seconds, as_action_record, since_alert_us, REQUIRED)},
+    {AS_ROW("since_alert_seconds", known_seconds, as_action_record, since_alert_us, REQUIRED),
+     .about = "Since `startsAt` of the youngest alert; null: no alert"},
     {AS_ROW("since_notification_seconds", known_seconds, as_action_record, since_notification_us,
-            REQUIRED)},
+            REQUIRED),
+     .about = "Null: no notification"},
     {AS_ROW("target", cut, as_action_record, target, REQUIRED)},
     {AS_ROW("target_name", cut, as_action_record, target_name, REQUIRED)},
     {TIME},
     {AS_ROW("to", size, as_action_record, to, REQUIRED)},
-    {AS_ROW("unit", text, as_action_record, unit, OPTIONAL)},
-    {AS_ROW("version", cut, as_action_record, version, REQUIRED)},
+    {AS_ROW("unit", text, as_action_record, unit, OPTIONAL),
+     .about = "The quantity that sizes count; only of a target with `unit`"},
+    {AS_ROW("version", cut, as_action_record, version, NULLABLE),
+     .about = "The resource version or ETag that the request was conditional on"},
     {.name = NULL},
 };
 
 static const struct as_row effect_rows[] = {
-    {AS_ROW("action", cut, as_effect_record, action, REQUIRED)},
+    {AS_ROW("action", cut, as_effect_record, action, REQUIRED), .about = "`id` of the action"},
     {AS_ROW("decision", cut, as_effect_record, decision, REQUIRED)},
-    {AS_ROW("ended", word, as_effect_record, end, REQUIRED), .get_word = effect_end_get_word},
+    {AS_ROW("ended", word, as_effect_record, end, REQUIRED),
+     .about = "`resolved`: the alert was resolved within an hour. `not_resolved`: it was not. "
+              "`unknown`: the end of the alert is not known",
+     .get_word = effect_end_get_word},
     {AS_ROW("from", i32, as_effect_record, from, REQUIRED)},
     {HASH},
     {AS_ROW("held_until", exact, as_effect_record, until, OPTIONAL),
+     .about = "The rule is ineffective on the target until then; absent: it is not, or was before",
      .has_at = AS_ROW_HAS(as_effect_record, is_held)},
-    {AS_ROW("in_vain", u32, as_effect_record, in_vain, REQUIRED)},
+    {AS_ROW("in_vain", u32, as_effect_record, in_vain, REQUIRED),
+     .about = "Actions of the rule on the target in a row that did not help; 0 without "
+              "`ineffective_after`"},
     {INSTANCE},
     {KIND},
     {PREV},
-    {AS_ROW("ready_after", known_seconds, as_effect_record, ready_us, REQUIRED)},
-    {AS_ROW("resolved_after", known_seconds, as_effect_record, resolved_us, REQUIRED)},
+    {AS_ROW("ready_after", known_seconds, as_effect_record, ready_us, REQUIRED),
+     .about = "Seconds until the requested number was ready; null: a decrease, not within an hour, "
+              "or not known"},
+    {AS_ROW("resolved_after", known_seconds, as_effect_record, resolved_us, REQUIRED),
+     .about = "Seconds until the alert was resolved; null: not within an hour, or not known"},
     {AS_ROW("rule", cut, as_effect_record, rule, REQUIRED)},
     {SEQ},
     {AS_ROW("target", cut, as_effect_record, target, REQUIRED)},
@@ -591,17 +749,22 @@ static const struct as_row effect_rows[] = {
 
 /* Nodes that leave their group. */
 static const struct as_row nodes_rows[] = {
-    {AS_ROW("decision", cut, as_nodes_record, decision, REQUIRED)},
-    {AS_ROW("event", word, as_nodes_record, event, REQUIRED), .get_word = nodes_event_get_word},
+    {AS_ROW("decision", cut, as_nodes_record, decision, REQUIRED),
+     .about = "`id` of the decision, or of the command, that chose the nodes"},
+    {AS_ROW("event", word, as_nodes_record, event, REQUIRED),
+     .about = "`marked`: cordoned and marked, and not in the size of the group any more. "
+              "`removed`: their instances are gone. `kept`: they stay",
+     .get_word = nodes_event_get_word},
     {HASH},
     {INSTANCE},
     {KIND},
-    {AS_ROW("message", cut, as_nodes_record, message, REQUIRED)},
+    {AS_ROW("message", cut, as_nodes_record, message, REQUIRED), .about = "Why; may be empty"},
     {AS_ROW("nodes", cuts, as_nodes_record, nodes, REQUIRED),
+     .about = "Names of the nodes; of an instance without a node its id at the provider",
      .count_at = AS_ROW_COUNT(as_nodes_record, node_count)},
     {PREV},
     {SEQ},
-    {AS_ROW("target", cut, as_nodes_record, target, REQUIRED)},
+    {AS_ROW("target", cut, as_nodes_record, target, REQUIRED), .about = "Of the group"},
     {AS_ROW("target_name", cut, as_nodes_record, target_name, REQUIRED)},
     {TIME},
     {.name = NULL},
@@ -622,92 +785,131 @@ static void found_target_write(struct as_json_writer *json, const struct as_row 
     write_cut(json, record->target ? record->target : record->order->target);
 }
 
-static const struct as_row_type as_row_found_target = {.write = found_target_write};
+static const struct as_row_type as_row_found_target = {
+    .is_nullable = true, .write = found_target_write, .like = &as_row_text};
 
 static const struct as_row command_rows[] = {
     {AS_ROW("command", word, as_operator_command, kind, REQUIRED), COMMAND,
      .get_word = operator_command_kind_get_word},
-    {AS_ROW("force", flag, as_operator_command, force, REQUIRED), COMMAND},
+    {AS_ROW("force", flag, as_operator_command, force, REQUIRED),
+     .about = "scale: beyond min and max", COMMAND},
     {HASH},
     {AS_ROW_CHARS("id", as_operator_command_record, id, REQUIRED)},
     {INSTANCE},
     {KIND},
-    {AS_ROW("max", size, as_operator_command_record, max, REQUIRED)},
-    {AS_ROW("message", cut, as_operator_command_record, message, REQUIRED)},
+    {AS_ROW("max", size, as_operator_command_record, max, REQUIRED), .about = "Of the target"},
+    {AS_ROW("message", cut, as_operator_command_record, message, REQUIRED),
+     .about = "Why, if the outcome is not `done`"},
     {AS_ROW("min", size, as_operator_command_record, min, REQUIRED)},
     {AS_ROW("outcome", word, as_operator_command_record, outcome, REQUIRED),
      .get_word = operator_command_outcome_get_word},
     {PREV},
-    {AS_ROW("reason", cut, as_operator_command, reason, REQUIRED), COMMAND},
-    {AS_ROW("remote", cut, as_operator_command, remote, REQUIRED), COMMAND},
-    {AS_ROW("replicas", size, as_operator_command_record, replicas, REQUIRED)},
-    {AS_ROW("request", cut, as_operator_command, request, OPTIONAL), COMMAND},
+    {AS_ROW("reason", cut, as_operator_command, reason, REQUIRED),
+     .about = "As given by the operator", COMMAND},
+    {AS_ROW("remote", cut, as_operator_command, remote, REQUIRED),
+     .about = "The address; empty: the end of a pause by time, or the kill switch", COMMAND},
+    {AS_ROW("replicas", size, as_operator_command_record, replicas, REQUIRED),
+     .about = "scale: the requested size"},
+    {AS_ROW("request", cut, as_operator_command, request, OPTIONAL),
+     .about = "approve, deny: the id of the request", COMMAND},
     {SEQ},
-    {AS_ROW("target", found_target, as_operator_command_record, target, REQUIRED)},
-    {AS_ROW("target_name", cut, as_operator_command_record, target_name, REQUIRED)},
+    {AS_ROW("target", found_target, as_operator_command_record, target, REQUIRED),
+     .about = "The id of the target, or the name that was given; null: all targets"},
+    {AS_ROW("target_name", cut, as_operator_command_record, target_name, NULLABLE)},
     {TIME},
     {AS_ROW("until", exact, as_operator_command_record, until.at, REQUIRED),
+     .about = "pause, floor: the end; null: none",
      .has_at = AS_ROW_HAS(as_operator_command_record, until.set)},
-    {AS_ROW("who", cut, as_operator_command, who, REQUIRED), COMMAND},
+    {AS_ROW("who", cut, as_operator_command, who, REQUIRED),
+     .about = "The name of the credential; empty: none is needed; or the kill switch", COMMAND},
     {.name = NULL},
 };
 
 #define REQUEST .via = AS_ROW_VIA(as_approval_record, request)
 
 static const struct as_row approval_rows[] = {
-    {AS_ROW("action", cut, as_approval_record, action, OPTIONAL)},
-    {AS_ROW("command", cut, as_approval_record, command, OPTIONAL)},
-    {AS_ROW("decision", cut, as_approval_state, decision, REQUIRED), REQUEST},
+    {AS_ROW("action", cut, as_approval_record, action, OPTIONAL),
+     .about = "used, returned: `id` of the action"},
+    {AS_ROW("command", cut, as_approval_record, command, OPTIONAL),
+     .about = "approved, denied: `id` of the `command` record"},
+    {AS_ROW("decision", cut, as_approval_state, decision, REQUIRED),
+     .about = "`id` of the decision that asked", REQUEST},
     {AS_ROW("direction", is_up, as_approval_state, is_up, REQUIRED), REQUEST},
     {AS_ROW("event", word, as_approval_record, event, REQUIRED),
      .get_word = approval_event_get_word},
     {AS_ROW("from", i32, as_approval_state, from, REQUIRED), REQUEST},
     {HASH},
-    {AS_ROW("id", cut, as_approval_state, id, REQUIRED), REQUEST},
-    {AS_ROW("incident", cut, as_approval_state, incident, REQUIRED), REQUEST},
+    {AS_ROW("id", cut, as_approval_state, id, REQUIRED), .about = "Of the request", REQUEST},
+    {AS_ROW("incident", cut, as_approval_state, incident, REQUIRED), .about = "Its digest",
+     REQUEST},
     {INSTANCE},
     {KIND},
-    {AS_ROW("message", cut, as_approval_record, message, REQUIRED)},
+    {AS_ROW("message", cut, as_approval_record, message, REQUIRED), .about = "Why; may be empty"},
     {PREV},
     {AS_ROW("rule", cut, as_approval_state, rule, REQUIRED), REQUEST},
     {SEQ},
     {AS_ROW("target", cut, as_approval_record, target, REQUIRED)},
     {AS_ROW("target_name", cut, as_approval_record, target_name, REQUIRED)},
     {TIME},
-    {AS_ROW("to", i32, as_approval_state, to, REQUIRED), REQUEST},
-    {AS_ROW("unit", text, as_approval_record, unit, OPTIONAL)},
+    {AS_ROW("to", i32, as_approval_state, to, REQUIRED),
+     .about = "The size that was shown: an approval allows no larger change", REQUEST},
+    {AS_ROW("unit", text, as_approval_record, unit, OPTIONAL),
+     .about = "The quantity that sizes count; only of a target with `unit`"},
     {AS_ROW("until", exact, as_approval_record, until.at, REQUIRED),
+     .about = "The end of the request, or of the approval",
      .has_at = AS_ROW_HAS(as_approval_record, until.set)},
-    {AS_ROW("who", cut, as_approval_state, who, REQUIRED), REQUEST},
+    {AS_ROW("who", cut, as_approval_state, who, REQUIRED),
+     .about = "The credential of the answer; empty: none", REQUEST},
     {.name = NULL},
 };
 
-#define DROPPED .via = AS_ROW_VIA(as_notify_record, dropped)
-#define ENDED   .via = AS_ROW_VIA(as_notify_record, ended)
+#define DROPPED .via = AS_ROW_VIA(as_notify_record, dropped), .is_via_optional = true
+#define ENDED   .via = AS_ROW_VIA(as_notify_record, ended), .is_via_optional = true
+
+static const char *notify_event_get_word(unsigned is_ended)
+{
+    static const char *const words[] = {"dropped", "ended"};
+    return is_ended < AS_ARRAY_SIZE(words) ? words[is_ended] : NULL;
+}
 
 static void notify_event_write(struct as_json_writer *json, const struct as_row *row,
                                const void *base)
 {
-    as_json_write_string(json, record_get_pointer(row, base) ? "dropped" : "ended");
+    as_json_write_string(json, notify_event_get_word(!record_get_pointer(row, base)));
 }
 
-static const struct as_row_type as_row_notify_event = {.write = notify_event_write};
+static void notify_event_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_words(schema, notify_event_get_word, 0);
+}
+
+static const struct as_row_type as_row_notify_event = {.write = notify_event_write,
+                                                       .describe = notify_event_describe};
 
 static const struct as_row notify_rows[] = {
-    {AS_ROW("cause", word, as_notices_dropped, cause, REQUIRED), DROPPED,
-     .get_word = notice_loss_get_word},
-    {AS_ROW("count", u64, as_notices_dropped, count, REQUIRED), DROPPED},
-    {AS_ROW("event", notify_event, as_notify_record, dropped, REQUIRED)},
+    {AS_ROW("cause", word, as_notices_dropped, cause, REQUIRED),
+     .about = "dropped: `overflow`: too many waited. `too_old`: older than `max_age`. `removed`: "
+              "the receiver is not configured any more. `unreadable`: a later version wrote them",
+     DROPPED, .get_word = notice_loss_get_word},
+    {AS_ROW("count", u64, as_notices_dropped, count, REQUIRED), .about = "dropped: how many",
+     DROPPED},
+    {AS_ROW("event", notify_event, as_notify_record, dropped, REQUIRED),
+     .about =
+         "`dropped`: the receiver never gets the notices. `ended`: a reported state has ended"},
     {HASH},
     {INSTANCE},
     {KIND},
     {PREV},
-    {AS_ROW("receiver", cut, as_notices_dropped, receiver, REQUIRED), DROPPED},
-    {AS_ROW("rule", cut, as_notice_ended, rule, OPTIONAL), ENDED},
+    {AS_ROW("receiver", cut, as_notices_dropped, receiver, REQUIRED),
+     .about = "dropped: the name of the receiver", DROPPED},
+    {AS_ROW("rule", cut, as_notice_ended, rule, OPTIONAL),
+     .about = "ended, of `ineffective`: the rule", ENDED},
     {SEQ},
-    {AS_ROW("state", word, as_notice_ended, state, REQUIRED), ENDED, .get_word = state_get_word},
-    {AS_ROW("target", cut, as_notice_ended, target, REQUIRED), ENDED},
-    {AS_ROW("target_name", cut, as_notice_ended, target_name, REQUIRED), ENDED},
+    {AS_ROW("state", word, as_notice_ended, state, REQUIRED), .about = "ended: the state", ENDED,
+     .get_word = state_get_word},
+    {AS_ROW("target", cut, as_notice_ended, target, REQUIRED), .about = "ended", ENDED},
+    {AS_ROW("target_name", cut, as_notice_ended, target_name, REQUIRED), .about = "ended", ENDED},
     {TIME},
     {.name = NULL},
 };
@@ -729,6 +931,86 @@ void as_record_encode(const struct as_record_header *header, enum as_record_kind
     struct record_writer writer = {.header = header, .kind = kind, .places = places_out};
     as_json_init(&writer.json, out, 0);
     as_rows_write(&writer.json, tables[kind], record);
+}
+
+/*
+ * The JSON Schema.
+ */
+
+static const char *const abouts[AS_RECORD_KIND_COUNT] = {
+    [AS_RECORD_START] = "alertscaler started, with this configuration and this state",
+    [AS_RECORD_STOP] = "alertscaler stopped in order",
+    [AS_RECORD_RELOAD] = "The configuration was read again; with `error` the former one stays",
+    [AS_RECORD_NOTIFICATION] = "A notification is durable",
+    [AS_RECORD_REPEAT] = "A notification without changes: an earlier record has its details",
+    [AS_RECORD_DECISION] = "The decision about a target at one moment",
+    [AS_RECORD_ACTION] = "A size was set, or could not be set",
+    [AS_RECORD_INCIDENT] = "An incident began, changed or ended",
+    [AS_RECORD_COMMAND] = "An operator command, the end of a pause, or the kill switch",
+    [AS_RECORD_DENIED] = "Refused requests",
+    [AS_RECORD_NODES] = "Nodes of a group that were chosen to leave",
+    [AS_RECORD_NOTIFY] = "Notices that were dropped, or the end of a reported state",
+    [AS_RECORD_EFFECT] = "The effect of an action that an alert caused",
+    [AS_RECORD_OTHERS] = "Other objects that size a target",
+    [AS_RECORD_APPROVAL] = "A change that needs the approval of a person",
+};
+
+static void record_schema_write_kinds(struct as_rows_schema *schema)
+{
+    struct as_json_writer *json = &schema->json;
+    as_json_write_key(json, "required");
+    as_json_begin_array(json);
+    as_json_write_string(json, "kind");
+    as_json_end_array(json);
+    as_json_write_key(json, "properties");
+    as_json_begin_object(json);
+    as_json_write_key(json, "kind");
+    as_json_begin_object(json);
+    as_rows_schema_write_words(schema, record_kind_get_word, 0);
+    as_json_end_object(json);
+    as_json_end_object(json);
+}
+
+/* Records of this kind are valid by its definition. */
+static void record_schema_write_condition(struct as_json_writer *json, const char *kind)
+{
+    AS_CLEANUP(as_free_p) char *path = as_xasprintf("#/$defs/%s", kind);
+    as_json_begin_object(json);
+    as_json_write_key(json, "if");
+    as_json_begin_object(json);
+    as_json_write_key(json, "properties");
+    as_json_begin_object(json);
+    as_json_write_key(json, "kind");
+    as_json_begin_object(json);
+    as_json_write_member(json, "const", kind);
+    as_json_end_object(json);
+    as_json_end_object(json);
+    as_json_end_object(json);
+    as_json_write_key(json, "then");
+    as_json_begin_object(json);
+    as_json_write_member(json, "$ref", path);
+    as_json_end_object(json);
+    as_json_end_object(json);
+}
+
+void as_record_encode_schema(struct as_buf *out)
+{
+    struct record_schema record;
+    struct as_rows_schema *schema = &record.schema;
+    as_rows_schema_begin(schema, out, AS_ROWS_SCHEMA_WRITTEN,
+                         "A record of alertscaler's action log",
+                         "One line of the file. docs/action-log.md explains it.");
+    as_rows_schema_write_type(schema, "object");
+    record_schema_write_kinds(schema);
+    as_json_write_key(&schema->json, "allOf");
+    as_json_begin_array(&schema->json);
+    for (unsigned kind = 0; kind < AS_RECORD_KIND_COUNT; kind++)
+        record_schema_write_condition(&schema->json, record_kind_get_word(kind));
+    as_json_end_array(&schema->json);
+    for (record.kind = 0; record.kind < AS_RECORD_KIND_COUNT; record.kind++)
+        as_rows_schema_write_definition(schema, as_record_kind_get_word(record.kind),
+                                        abouts[record.kind], tables[record.kind]);
+    as_rows_schema_end(schema);
 }
 
 /*

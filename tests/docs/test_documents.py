@@ -3,7 +3,8 @@
 
 - `alertscaler schema` prints the files in docs/.
 - What `alertscaler decide` accepts, the schema of decisions accepts; what it prints, the schema of answers accepts.
-- docs/decision.md names each member that the schemas have, and no other.
+- Records of golden logs, of every version, are valid by the schema of the log.
+- docs/decision.md and docs/action-log.md name each member that the schemas have, and no other.
 """
 import copy
 import json
@@ -17,7 +18,7 @@ import unittest
 import jsonschema
 
 ALERTSCALER, ROOT = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
-FILES = {"decision": "docs/schema/decision.json", "decision-answer": "docs/schema/decision-answer.json"}
+FILES = {"decision": "docs/schema/decision.json", "decision-answer": "docs/schema/decision-answer.json", "log": "docs/action-log.schema.json"}
 MUTATIONS, SEED = 2000, 20261127
 VALUES = [True, 0, -1, 1.5, 3, 10**12, "", "x", "up", "7%", "2026-11-20T10:00:00Z", "00000000000000a1", [], {}, ["x", 1], [[0, 1]], {"x": 1}]
 
@@ -118,6 +119,7 @@ class Documents(unittest.TestCase):
     schemas = {kind: schema_of(kind) for kind in FILES}
     validators = {kind: jsonschema.Draft202012Validator(schema) for kind, schema in schemas.items()}
     page = (ROOT / "docs/decision.md").read_text(encoding="utf-8")
+    log_page = (ROOT / "docs/action-log.md").read_text(encoding="utf-8")
 
     def test_schemas_are_right(self):
         for schema in self.schemas.values():
@@ -164,6 +166,27 @@ class Documents(unittest.TestCase):
         both = sum(not schema for _, schema in refused)
         self.assertGreater(both, len(refused) * 3 // 4)
 
+    def test_records_of_every_version(self):
+        files = sorted([*(ROOT / "tests/golden/log").glob("*.jsonl"), *(ROOT / "tests/golden/upgrade").glob("*/actions.jsonl")])
+        records = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+        self.assertGreater(len(records), 150)
+        for record in records:
+            self.assertEqual([error.message for error in self.validators["log"].iter_errors(record)], [], record)
+            for changed in ({**record, "more": 1}, {key: value for key, value in record.items() if key != "seq"}, {**record, "kind": "x"}):
+                self.assertFalse(self.validators["log"].is_valid(changed))
+
+    def test_the_page_of_the_log_names_each_member_and_no_other(self):
+        schema, common = self.schemas["log"], fields_of(part_of(self.log_page, "## The records").split("\n### ")[0].split("| kind |")[0])
+        self.assertEqual({path[0] for path in common}, {"seq", "time", "kind", "instance", "prev", "hash"})
+        kinds = schema["properties"]["kind"]["enum"]
+        for kind in kinds:
+            members = {path for path in members_of(schema, schema["$defs"][kind]) if path[0] not in ("input", "output") or len(path) == 1}
+            named = fields_of(part_of(self.log_page, "#### start and stop" if kind in ("start", "stop") else f"#### {kind}"))
+            with self.subTest(kind=kind):
+                self.assertEqual({".".join(path) for path in members}, {".".join(path) for path in named | common})
+        listed = re.findall(r"^\| (\[`.*?`\])\(#", self.log_page, re.MULTILINE)
+        self.assertEqual({kind for cell in listed for kind in re.findall(r"`(\w+)`", cell)}, set(kinds))
+
     def by_reason(self, paths):
         """Objects of counts or scores have words as members: (the objects' paths, the words)."""
         inner = {path for path in paths if len(path) > 1 and path[-2] in ("kept", "scores")}
@@ -183,8 +206,7 @@ class Documents(unittest.TestCase):
                     self.assertEqual(words["scores"], filters)
 
     def test_the_page_names_each_word(self):
-        """Of a member with few words: the page has all of them."""
-        for kind in FILES:
+        for kind in ("decision", "decision-answer"):
             text = json.dumps(self.schemas[kind])
             for words in re.findall(r'"enum": \[([^\]]+)\]', text):
                 missing = {word for word in json.loads(f"[{words}]") if word and f"`{word}`" not in self.page and f'"{word}"' not in self.page}

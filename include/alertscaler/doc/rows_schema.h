@@ -33,7 +33,8 @@ enum as_rows_schema_use {
 struct as_rows_schema {
     struct as_json_writer json;
     enum as_rows_schema_use use;
-    bool is_nullable; /* the value that is being described may be null */
+    bool is_nullable;     /* the value that is being described may be null */
+    bool has_definitions; /* they have begun */
     const struct as_row *definitions[AS_ROWS_SCHEMA_DEFINITIONS]; /* that a $ref names */
     size_t definition_count;
 };
@@ -41,6 +42,9 @@ struct as_rows_schema {
 /* Between the two, the caller writes members of the root's schema. */
 void as_rows_schema_begin(struct as_rows_schema *schema, struct as_buf *out,
                           enum as_rows_schema_use use, const char *title, const char *about);
+/* Writes a definition that no table names, behind the members of the root. */
+void as_rows_schema_write_definition(struct as_rows_schema *schema, const char *name,
+                                     const char *about, const struct as_row *rows);
 /* Writes the definitions. */
 void as_rows_schema_end(struct as_rows_schema *schema);
 

@@ -50,6 +50,9 @@ struct as_denied_record {
 void as_record_encode(const struct as_record_header *header, enum as_record_kind kind,
                       const void *record, struct as_buf *out, struct as_record_places *places_out);
 
+/* Appends the JSON Schema of a record, whatever its kind. */
+void as_record_encode_schema(struct as_buf *out);
+
 /* The body of the answer to a notification (docs/receiver.md). */
 void as_record_encode_answer(const struct as_notification_record *record, struct as_buf *out);
 

@@ -154,7 +154,7 @@ static const struct as_row presence_rows[] = {
      .via = 1,
      .is_via_optional = true},
     {.name = "h", .type = &as_row_flag, .presence = AS_ROW_REQUIRED, .since = 2},
-    {.name = "i", .type = &own_key_type, .presence = AS_ROW_REQUIRED},
+    {.name = "i", .type = &own_key_type},
     {.name = "j", .type = &as_row_flag, .presence = AS_ROW_DEFAULT, .has_at = 1},
     {.name = "k", .type = &as_row_flag, .presence = AS_ROW_NULLABLE},
     {.name = NULL},
@@ -202,6 +202,29 @@ Test(rows_schema, definitions)
         "\"last\":{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#/$defs/twig\"}]}},"
         "\"additionalProperties\":false,"
         "\"$defs\":{\"twig\":{\"type\":\"object\",\"properties\":{\"leaves\":{\"type\":\"array\","
+        "\"items\":{\"$ref\":\"#/$defs/leaf\"}}},\"additionalProperties\":false},"
+        "\"leaf\":{\"description\":\"A leaf\",\"type\":\"object\",\"properties\":{\"name\":{"
+        "\"description\":\"Of the leaf\",\"type\":\"string\"}},\"additionalProperties\":false}}}");
+}
+
+/* Definitions of the caller stand before those of tables. */
+Test(rows_schema, definitions_of_the_caller)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf buf = AS_BUF_INIT(AS_ROWS_SCHEMA_MAX);
+    struct as_rows_schema schema;
+    as_rows_schema_begin(&schema, &buf, AS_ROWS_SCHEMA_READ, "A thing", NULL);
+    as_rows_schema_write_type(&schema, "object");
+    as_rows_schema_write_definition(&schema, "one", "The first", size_rows);
+    as_rows_schema_write_definition(&schema, "two", NULL, twig_rows);
+    as_rows_schema_end(&schema);
+    as_buf_append_char(&buf, '\0');
+    cr_expect_str_eq(
+        buf.data, HEAD
+        "\"type\":\"object\",\"$defs\":{"
+        "\"one\":{\"description\":\"The first\",\"type\":\"object\",\"properties\":{"
+        "\"from\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":2147483647}},"
+        "\"required\":[\"from\"],\"additionalProperties\":false},"
+        "\"two\":{\"type\":\"object\",\"properties\":{\"leaves\":{\"type\":\"array\","
         "\"items\":{\"$ref\":\"#/$defs/leaf\"}}},\"additionalProperties\":false},"
         "\"leaf\":{\"description\":\"A leaf\",\"type\":\"object\",\"properties\":{\"name\":{"
         "\"description\":\"Of the leaf\",\"type\":\"string\"}},\"additionalProperties\":false}}}");
