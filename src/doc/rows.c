@@ -1,5 +1,6 @@
 /*
- * The row engine: objects of JSON and structs, by the rows of a table.
+ * The row engine: objects of JSON and structs, by the rows of a table. Each type of rows reads,
+ * writes and describes its values.
  *
  * Texts and memory: what is read is in the arena of the input, or in the tree.
  */
@@ -19,6 +20,12 @@
 
 #define WORDS_MAX  32 /* of an enum */
 #define HEX_DIGITS 16
+
+#define HEX_PATTERN    "^[0-9a-fA-F]{16}$"
+#define DIGEST_PATTERN "^[0-9a-f]{64}$"
+#define TIME_PATTERN                                                                               \
+    "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?"                        \
+    "([Zz]|[+-][0-9]{2}:[0-9]{2})$"
 
 static const void *row_get_pointer(const struct as_row *row, const void *base)
 {
@@ -72,10 +79,16 @@ static void text_read(struct as_rows_input *input, struct as_reader *object,
     memcpy(as_row_to(row, base), &text, sizeof(text));
 }
 
-const struct as_row_type as_row_text = {.write = text_write,
-                                        .read = text_read,
-                                        .is_unset = text_is_unset,
-                                        .describe = as_rows_schema_describe_text};
+/* `size` counts bytes with the NUL, and a character has at least one byte. */
+static void text_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_write_type(schema, "string");
+    if (row->size > 0)
+        as_json_write_member_i64(&schema->json, "maxLength", (int64_t)row->size - 1);
+}
+
+const struct as_row_type as_row_text = {
+    .write = text_write, .read = text_read, .is_unset = text_is_unset, .describe = text_describe};
 
 static void maybe_text_write(struct as_json_writer *json, const struct as_row *row,
                              const void *base)
@@ -90,7 +103,7 @@ const struct as_row_type as_row_maybe_text = {.is_nullable = true,
                                               .write = maybe_text_write,
                                               .read = text_read,
                                               .is_unset = row_has_no_pointer,
-                                              .describe = as_rows_schema_describe_text};
+                                              .describe = text_describe};
 
 static bool chars_are_unset(const struct as_row *row, const void *base)
 {
@@ -112,7 +125,7 @@ static void chars_read(struct as_rows_input *input, struct as_reader *object,
 const struct as_row_type as_row_chars = {.write = chars_write,
                                          .read = chars_read,
                                          .is_unset = chars_are_unset,
-                                         .describe = as_rows_schema_describe_text};
+                                         .describe = text_describe};
 
 static void texts_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -140,10 +153,17 @@ static void texts_read(struct as_rows_input *input, struct as_reader *object,
     }
 }
 
+static void texts_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_begin_items(schema, row->min, row->max);
+    as_rows_schema_write_type(schema, "string");
+    as_rows_schema_end_items(schema);
+}
+
 const struct as_row_type as_row_texts = {.write = texts_write,
                                          .read = texts_read,
                                          .is_unset = row_has_no_pointer,
-                                         .describe = as_rows_schema_describe_texts};
+                                         .describe = texts_describe};
 
 /* ---- numbers ---- */
 
@@ -166,10 +186,13 @@ static void i32_read(struct as_rows_input *input, struct as_reader *object,
     *(int32_t *)as_row_to(row, base) = (int32_t)number;
 }
 
-const struct as_row_type as_row_i32 = {.write = i32_write,
-                                       .read = i32_read,
-                                       .is_unset = i32_is_unset,
-                                       .describe = as_rows_schema_describe_i32};
+static void i32_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_write_integer(schema, row->min, row->max ? row->max : INT32_MAX);
+}
+
+const struct as_row_type as_row_i32 = {
+    .write = i32_write, .read = i32_read, .is_unset = i32_is_unset, .describe = i32_describe};
 
 static bool size_is_unset(const struct as_row *row, const void *base)
 {
@@ -184,8 +207,8 @@ static void size_write(struct as_json_writer *json, const struct as_row *row, co
         i32_write(json, row, base);
 }
 
-static void size_read(struct as_rows_input *input, struct as_reader *object,
-                      const struct as_row *row, void *base)
+static void size_row_read(struct as_rows_input *input, struct as_reader *object,
+                          const struct as_row *row, void *base)
 {
     if (as_read_has(object, row->name))
         i32_read(input, object, row, base);
@@ -195,9 +218,9 @@ static void size_read(struct as_rows_input *input, struct as_reader *object,
 
 const struct as_row_type as_row_size = {.is_nullable = true,
                                         .write = size_write,
-                                        .read = size_read,
+                                        .read = size_row_read,
                                         .is_unset = size_is_unset,
-                                        .describe = as_rows_schema_describe_i32};
+                                        .describe = i32_describe};
 
 static void u32_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -213,10 +236,13 @@ static void u32_read(struct as_rows_input *input, struct as_reader *object,
     *(uint32_t *)as_row_to(row, base) = (uint32_t)number;
 }
 
-const struct as_row_type as_row_u32 = {.write = u32_write,
-                                       .read = u32_read,
-                                       .is_unset = i32_is_unset,
-                                       .describe = as_rows_schema_describe_u32};
+static void u32_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_write_integer(schema, row->min, row->max ? row->max : UINT32_MAX);
+}
+
+const struct as_row_type as_row_u32 = {
+    .write = u32_write, .read = u32_read, .is_unset = i32_is_unset, .describe = u32_describe};
 
 static bool i64_is_unset(const struct as_row *row, const void *base)
 {
@@ -235,10 +261,14 @@ static void i64_read(struct as_rows_input *input, struct as_reader *object,
     as_read_i64(object, row->name, row->min, row->max, as_row_to(row, base));
 }
 
-const struct as_row_type as_row_i64 = {.write = i64_write,
-                                       .read = i64_read,
-                                       .is_unset = i64_is_unset,
-                                       .describe = as_rows_schema_describe_i64};
+/* A row that is only written has no limit. */
+static void i64_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_write_integer(schema, row->min, row->max ? row->max : INT64_MAX);
+}
+
+const struct as_row_type as_row_i64 = {
+    .write = i64_write, .read = i64_read, .is_unset = i64_is_unset, .describe = i64_describe};
 
 static void u64_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -254,10 +284,8 @@ static void u64_read(struct as_rows_input *input, struct as_reader *object,
     *(uint64_t *)as_row_to(row, base) = (uint64_t)number;
 }
 
-const struct as_row_type as_row_u64 = {.write = u64_write,
-                                       .read = u64_read,
-                                       .is_unset = i64_is_unset,
-                                       .describe = as_rows_schema_describe_i64};
+const struct as_row_type as_row_u64 = {
+    .write = u64_write, .read = u64_read, .is_unset = i64_is_unset, .describe = i64_describe};
 
 static void hex_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -275,10 +303,14 @@ static void hex_read(struct as_rows_input *input, struct as_reader *object,
         as_read_fail(object, row->name, "expected %d hex digits", HEX_DIGITS);
 }
 
-const struct as_row_type as_row_hex = {.write = hex_write,
-                                       .read = hex_read,
-                                       .is_unset = i64_is_unset,
-                                       .describe = as_rows_schema_describe_hex};
+static void hex_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_text(schema, HEX_PATTERN);
+}
+
+const struct as_row_type as_row_hex = {
+    .write = hex_write, .read = hex_read, .is_unset = i64_is_unset, .describe = hex_describe};
 
 static void digest_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -296,8 +328,14 @@ static void digest_read(struct as_rows_input *input, struct as_reader *object,
         as_read_fail(object, row->name, "expected a digest");
 }
 
+static void digest_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_text(schema, DIGEST_PATTERN);
+}
+
 const struct as_row_type as_row_digest = {
-    .write = digest_write, .read = digest_read, .describe = as_rows_schema_describe_digest};
+    .write = digest_write, .read = digest_read, .describe = digest_describe};
 
 static bool number_is_unset(const struct as_row *row, const void *base)
 {
@@ -316,10 +354,16 @@ static void number_read(struct as_rows_input *input, struct as_reader *object,
     as_read_double(object, row->name, as_row_to(row, base));
 }
 
+static void number_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_type(schema, "number");
+}
+
 const struct as_row_type as_row_number = {.write = number_write,
                                           .read = number_read,
                                           .is_unset = number_is_unset,
-                                          .describe = as_rows_schema_describe_number};
+                                          .describe = number_describe};
 
 static void positive_read(struct as_rows_input *input, struct as_reader *object,
                           const struct as_row *row, void *base)
@@ -328,10 +372,17 @@ static void positive_read(struct as_rows_input *input, struct as_reader *object,
     as_read_positive(object, row->name, as_row_to(row, base));
 }
 
+static void positive_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_type(schema, "number");
+    as_json_write_member_i64(&schema->json, "minimum", 0);
+}
+
 const struct as_row_type as_row_positive = {.write = number_write,
                                             .read = positive_read,
                                             .is_unset = number_is_unset,
-                                            .describe = as_rows_schema_describe_positive};
+                                            .describe = positive_describe};
 
 static bool flag_is_unset(const struct as_row *row, const void *base)
 {
@@ -350,10 +401,14 @@ static void flag_read(struct as_rows_input *input, struct as_reader *object,
     as_read_bool(object, row->name, as_row_to(row, base));
 }
 
-const struct as_row_type as_row_flag = {.write = flag_write,
-                                        .read = flag_read,
-                                        .is_unset = flag_is_unset,
-                                        .describe = as_rows_schema_describe_flag};
+static void flag_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_type(schema, "boolean");
+}
+
+const struct as_row_type as_row_flag = {
+    .write = flag_write, .read = flag_read, .is_unset = flag_is_unset, .describe = flag_describe};
 
 static const char *is_up_get_word(unsigned is_up)
 {
@@ -409,10 +464,13 @@ static void word_read(struct as_rows_input *input, struct as_reader *object,
     *value = (unsigned)as_read_enum(object, row->name, words, (int)*value);
 }
 
-const struct as_row_type as_row_word = {.write = word_write,
-                                        .read = word_read,
-                                        .is_unset = word_is_unset,
-                                        .describe = as_rows_schema_describe_word};
+static void word_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_write_words(schema, row->get_word, (unsigned)row->min);
+}
+
+const struct as_row_type as_row_word = {
+    .write = word_write, .read = word_read, .is_unset = word_is_unset, .describe = word_describe};
 
 static void bits_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -443,10 +501,15 @@ static void bits_read(struct as_rows_input *input, struct as_reader *object,
     }
 }
 
-const struct as_row_type as_row_bits = {.write = bits_write,
-                                        .read = bits_read,
-                                        .is_unset = i32_is_unset,
-                                        .describe = as_rows_schema_describe_bits};
+static void bits_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_begin_items(schema, 0, 0);
+    as_rows_schema_write_words(schema, row->get_word, 0);
+    as_rows_schema_end_items(schema);
+}
+
+const struct as_row_type as_row_bits = {
+    .write = bits_write, .read = bits_read, .is_unset = i32_is_unset, .describe = bits_describe};
 
 /* ---- times ---- */
 
@@ -489,8 +552,14 @@ static void time_read(struct as_rows_input *input, struct as_reader *object,
         *(as_wall_time *)as_row_to(row, base) = time.at;
 }
 
+static void time_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    (void)row;
+    as_rows_schema_write_text(schema, TIME_PATTERN);
+}
+
 const struct as_row_type as_row_time = {
-    .write = time_write, .read = time_read, .describe = as_rows_schema_describe_time};
+    .write = time_write, .read = time_read, .describe = time_describe};
 
 static void exact_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -500,7 +569,7 @@ static void exact_write(struct as_json_writer *json, const struct as_row *row, c
 }
 
 const struct as_row_type as_row_exact = {
-    .write = exact_write, .read = time_read, .describe = as_rows_schema_describe_time};
+    .write = exact_write, .read = time_read, .describe = time_describe};
 
 static bool maybe_time_is_unset(const struct as_row *row, const void *base)
 {
@@ -530,7 +599,7 @@ const struct as_row_type as_row_maybe_time = {.is_nullable = true,
                                               .write = maybe_time_write,
                                               .read = maybe_time_read,
                                               .is_unset = maybe_time_is_unset,
-                                              .describe = as_rows_schema_describe_time};
+                                              .describe = time_describe};
 
 static void seconds_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -547,7 +616,7 @@ static void seconds_read(struct as_rows_input *input, struct as_reader *object,
 const struct as_row_type as_row_seconds = {.write = seconds_write,
                                            .read = seconds_read,
                                            .is_unset = i64_is_unset,
-                                           .describe = as_rows_schema_describe_positive};
+                                           .describe = positive_describe};
 
 /* ---- objects ---- */
 
@@ -570,10 +639,15 @@ static void object_read(struct as_rows_input *input, struct as_reader *object,
     as_rows_read(input, &reader, row->rows, item);
 }
 
+static void object_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_write_rows(schema, row->rows);
+}
+
 const struct as_row_type as_row_object = {.write = object_write,
                                           .read = object_read,
                                           .is_unset = row_has_no_pointer,
-                                          .describe = as_rows_schema_describe_object};
+                                          .describe = object_describe};
 
 static void list_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -615,10 +689,17 @@ static void list_read(struct as_rows_input *input, struct as_reader *object,
     }
 }
 
+static void list_describe(struct as_rows_schema *schema, const struct as_row *row)
+{
+    as_rows_schema_begin_items(schema, row->max > 0 ? row->min : 0, row->max);
+    as_rows_schema_write_rows(schema, row->rows);
+    as_rows_schema_end_items(schema);
+}
+
 const struct as_row_type as_row_list = {.write = list_write,
                                         .read = list_read,
                                         .is_unset = row_has_no_pointer,
-                                        .describe = as_rows_schema_describe_list};
+                                        .describe = list_describe};
 
 static void part_row_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -689,7 +770,7 @@ static bool part_is_unset(const struct as_row *row, const void *from)
 const struct as_row_type as_row_part = {.write = part_row_write,
                                         .read = part_row_read,
                                         .is_unset = part_is_unset,
-                                        .describe = as_rows_schema_describe_object};
+                                        .describe = object_describe};
 
 void as_rows_write(struct as_json_writer *json, const struct as_row *rows, const void *from)
 {

@@ -10,12 +10,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
 
-#define DRAFT  "https://json-schema.org/draft/2020-12/schema"
-#define HEX    "^[0-9a-fA-F]{16}$"
-#define DIGEST "^[0-9a-f]{64}$"
-#define TIME                                                                                       \
-    "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?"                        \
-    "([Zz]|[+-][0-9]{2}:[0-9]{2})$"
+#define DRAFT "https://json-schema.org/draft/2020-12/schema"
 
 static void schema_begin_object(struct as_rows_schema *schema, const char *key)
 {
@@ -288,98 +283,4 @@ void as_rows_schema_end(struct as_rows_schema *schema)
     if (schema->has_definitions)
         as_json_end_object(&schema->json);
     as_json_end_object(&schema->json);
-}
-
-/* ---- types ---- */
-
-/* `size` counts bytes with the NUL, and a character has at least one byte. */
-void as_rows_schema_describe_text(struct as_rows_schema *schema, const struct as_row *row)
-{
-    as_rows_schema_write_type(schema, "string");
-    if (row->size > 0)
-        as_json_write_member_i64(&schema->json, "maxLength", (int64_t)row->size - 1);
-}
-
-void as_rows_schema_describe_texts(struct as_rows_schema *schema, const struct as_row *row)
-{
-    as_rows_schema_begin_items(schema, row->min, row->max);
-    as_rows_schema_write_type(schema, "string");
-    as_rows_schema_end_items(schema);
-}
-
-void as_rows_schema_describe_i32(struct as_rows_schema *schema, const struct as_row *row)
-{
-    as_rows_schema_write_integer(schema, row->min, row->max ? row->max : INT32_MAX);
-}
-
-void as_rows_schema_describe_u32(struct as_rows_schema *schema, const struct as_row *row)
-{
-    as_rows_schema_write_integer(schema, row->min, row->max ? row->max : UINT32_MAX);
-}
-
-/* A row that is only written has no limit. */
-void as_rows_schema_describe_i64(struct as_rows_schema *schema, const struct as_row *row)
-{
-    as_rows_schema_write_integer(schema, row->min, row->max ? row->max : INT64_MAX);
-}
-
-void as_rows_schema_describe_hex(struct as_rows_schema *schema, const struct as_row *row)
-{
-    (void)row;
-    as_rows_schema_write_text(schema, HEX);
-}
-
-void as_rows_schema_describe_digest(struct as_rows_schema *schema, const struct as_row *row)
-{
-    (void)row;
-    as_rows_schema_write_text(schema, DIGEST);
-}
-
-void as_rows_schema_describe_number(struct as_rows_schema *schema, const struct as_row *row)
-{
-    (void)row;
-    as_rows_schema_write_type(schema, "number");
-}
-
-void as_rows_schema_describe_positive(struct as_rows_schema *schema, const struct as_row *row)
-{
-    (void)row;
-    as_rows_schema_write_type(schema, "number");
-    as_json_write_member_i64(&schema->json, "minimum", 0);
-}
-
-void as_rows_schema_describe_flag(struct as_rows_schema *schema, const struct as_row *row)
-{
-    (void)row;
-    as_rows_schema_write_type(schema, "boolean");
-}
-
-void as_rows_schema_describe_word(struct as_rows_schema *schema, const struct as_row *row)
-{
-    as_rows_schema_write_words(schema, row->get_word, (unsigned)row->min);
-}
-
-void as_rows_schema_describe_bits(struct as_rows_schema *schema, const struct as_row *row)
-{
-    as_rows_schema_begin_items(schema, 0, 0);
-    as_rows_schema_write_words(schema, row->get_word, 0);
-    as_rows_schema_end_items(schema);
-}
-
-void as_rows_schema_describe_time(struct as_rows_schema *schema, const struct as_row *row)
-{
-    (void)row;
-    as_rows_schema_write_text(schema, TIME);
-}
-
-void as_rows_schema_describe_list(struct as_rows_schema *schema, const struct as_row *row)
-{
-    as_rows_schema_begin_items(schema, row->max > 0 ? row->min : 0, row->max);
-    as_rows_schema_write_rows(schema, row->rows);
-    as_rows_schema_end_items(schema);
-}
-
-void as_rows_schema_describe_object(struct as_rows_schema *schema, const struct as_row *row)
-{
-    as_rows_schema_write_rows(schema, row->rows);
 }

@@ -76,24 +76,4 @@ void as_rows_schema_begin_form(struct as_rows_schema *schema);
 void as_rows_schema_end_form(struct as_rows_schema *schema);
 void as_rows_schema_end_forms(struct as_rows_schema *schema);
 
-/*
- * `describe` of the types in rows.c.
- */
-
-void as_rows_schema_describe_text(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_texts(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_i32(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_u32(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_i64(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_hex(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_digest(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_number(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_positive(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_flag(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_word(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_bits(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_time(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_list(struct as_rows_schema *schema, const struct as_row *row);
-void as_rows_schema_describe_object(struct as_rows_schema *schema, const struct as_row *row);
-
 #endif
