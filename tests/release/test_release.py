@@ -53,7 +53,7 @@ def test_nothing_but_the_product_is_installed(prefix):
     expected = {
         "bin/alertscaler",
         "share/bash-completion/completions/alertscaler.bash",
-        *(f"share/alertscaler/schema/{kind}.json" for kind in ("config", "rules", "tests", "web", "decision", "decision-answer")),
+        *(f"share/alertscaler/schema/{kind}.json" for kind in ("config", "rules", "tests", "web", "decision", "decision-answer", "log")),
         "share/zsh/site-functions/_alertscaler",
         "share/fish/vendor_completions.d/alertscaler.fish",
         "lib/systemd/system/alertscaler.service",
