@@ -983,6 +983,14 @@ const char *as_direction_get_word(enum as_direction direction)
     return words[direction];
 }
 
+const char *as_in_progress_by_get_word(enum as_in_progress_by by)
+{
+#define WORD(enumerator, word, meaning) [enumerator] = word,
+    static const char *const words[AS_IN_PROGRESS_COUNT] = {AS_IN_PROGRESS_CAUSES(WORD)};
+#undef WORD
+    return words[by];
+}
+
 const char *as_gate_get_word(enum as_gate gate)
 {
     assert((size_t)gate < AS_GATE_COUNT);

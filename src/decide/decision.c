@@ -37,6 +37,8 @@ DECISION_WORDS(get_policy_type, "Pods", "Percent")
 DECISION_WORDS(get_limit, "min", "max", "stabilization", "policy")
 DECISION_WORDS_OF(get_way, enum as_ways, AS_WAYS_BOTH + 1, as_ways_get_word)
 DECISION_WORDS_OF(get_holder, enum as_holder, AS_HOLDER_COUNT, as_holder_get_word)
+DECISION_WORDS_OF(get_in_progress_by, enum as_in_progress_by, AS_IN_PROGRESS_COUNT,
+                  as_in_progress_by_get_word)
 DECISION_WORDS_OF(get_nodes_word, enum as_nodes_word, AS_NODES_WORD_COUNT, as_nodes_word_get_text)
 DECISION_WORDS_OF(get_answer, enum as_approval_answer, AS_APPROVAL_ANSWER_COUNT,
                   as_approval_answer_get_word)
@@ -470,6 +472,8 @@ static const struct as_row flags_rows[] = {
     {AS_ROW("contended", flag, as_decide_input, flags.contended, OPTIONAL), .since = 2},
     {AS_ROW("guarded", flag, as_decide_input, flags.guarded, DEFAULT)},
     {AS_ROW("in_progress", flag, as_decide_input, flags.in_progress, DEFAULT)},
+    {AS_ROW("in_progress_by", word, as_decide_input, flags.in_progress_by, OPTIONAL), .since = 3,
+     .get_word = get_in_progress_by, .min = AS_IN_PROGRESS_NONE + 1},
     {AS_ROW("paused", flag, as_decide_input, flags.paused, DEFAULT)},
     {.name = NULL},
 };

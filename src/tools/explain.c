@@ -1030,6 +1030,26 @@ static void print_holder(FILE *out, const json_t *held_by)
     fputc('\n', out);
 }
 
+/* What is still in progress, where that is the reason. */
+static void print_progress(FILE *out, const json_t *decision)
+{
+    static const struct {
+        const char *word, *meaning;
+    } causes[] = {
+#define CAUSE(enumerator, word, meaning) {word, meaning},
+        AS_IN_PROGRESS_CAUSES(CAUSE)
+#undef CAUSE
+    };
+    const json_t *flags = json_object_get(json_object_get(decision, "input"), "flags");
+    const char *reason = as_record_get_text(json_object_get(decision, "output"), "reason");
+    const char *by = as_record_get_text(flags, "in_progress_by");
+    if (strcmp(reason, as_reason_get_word(AS_REASON_IN_PROGRESS)) != 0)
+        return;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(causes); i++)
+        if (strcmp(causes[i].word, by) == 0)
+            fprintf(out, "%s\n", causes[i].meaning);
+}
+
 static void print_result(const struct explained *explained, FILE *out)
 {
     const struct as_explanation *explanation = explained->explanation;
@@ -1051,6 +1071,7 @@ static void print_result(const struct explained *explained, FILE *out)
     explain_put(out, "", as_record_get_text(output, "reason"), ".\n");
     explain_put(out, "", explain_get_meaning(output, "reason"), "\n");
     print_holder(out, json_object_get(output, "held_by"));
+    print_progress(out, explanation->decision);
     if (as_record_get_size(output, "would", &would))
         fprintf(out, "It would go to %s.\n", as_unit_print_size(unit, would, text));
     if (*rule)

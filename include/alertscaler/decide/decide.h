@@ -47,6 +47,21 @@ enum as_gate { AS_GATES(AS_GATE_ENUM) AS_GATE_COUNT };
 const char *as_gate_get_word(enum as_gate gate);
 const char *as_gate_get_meaning(enum as_gate gate);
 
+/* What is still in progress. X(enumerator, word, what it is, as a sentence) */
+#define AS_IN_PROGRESS_CAUSES(X)                                                                   \
+    X(AS_IN_PROGRESS_PROVIDER, "provider", "The other side still carries out a change.")           \
+    X(AS_IN_PROGRESS_SCALE_UP, "scale_up", "Not all of the last increase is ready.")               \
+    X(AS_IN_PROGRESS_RESIZE, "resize", "Pods still get the last size of the resource.")            \
+    X(AS_IN_PROGRESS_IN_DOUBT, "in_doubt", "The outcome of an earlier request is not known.")      \
+    X(AS_IN_PROGRESS_AFTER, "after", "A target that comes first by `after` still has its size.")
+
+#define AS_IN_PROGRESS_ENUM(enumerator, word, meaning) enumerator,
+enum as_in_progress_by {
+    AS_IN_PROGRESS_NONE,
+    AS_IN_PROGRESS_CAUSES(AS_IN_PROGRESS_ENUM) AS_IN_PROGRESS_COUNT
+};
+const char *as_in_progress_by_get_word(enum as_in_progress_by by); /* NONE: NULL */
+
 struct as_pod {
     const char *name; /* "" if not given: has no samples */
     enum as_pod_phase phase;
@@ -124,6 +139,7 @@ struct as_decide_input {
     size_t recommendation_count;
     struct {
         bool paused, contended, in_progress, budget_exhausted, guarded;
+        enum as_in_progress_by in_progress_by; /* for people: decisions do not read it */
     } flags;
     const struct as_forbidden *forbidden; /* beside the rules with `hold`, which are proposals */
     size_t forbidden_count;

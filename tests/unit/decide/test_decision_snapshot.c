@@ -15,7 +15,7 @@
 /* Has every field, and no default. */
 static const char whole[] =
     "{\"flags\":{\"budget_exhausted\":false,\"guarded\":false,\"in_progress\":false,"
-    "\"paused\":false},"
+    "\"in_progress_by\":\"after\",\"paused\":false},"
     "\"history\":{\"asked\":[{\"at\":\"2026-11-20T09:00:00Z\",\"group\":\"spot\","
     "\"in_vain\":true,\"shape\":\"00000000000000a1\",\"template\":\"ffffffffffffffff\"}],"
     "\"drain_failed\":\"2026-11-20T09:59:00Z\",\"last_down\":null,\"last_up\":null,"
@@ -290,6 +290,7 @@ Test(decision_snapshot, fields_of_version_3_are_unknown_to_older_documents)
         const char *field, *wanted;
     } rows[] = {
         {"\"expendable\":[500],", "observed.pool_nodes[0].expendable: unknown field"},
+        {"\"in_progress_by\":\"after\",", "flags.in_progress_by: unknown field"},
         {"\"never_preempts\":true,", "observed.shapes[1].never_preempts: unknown field"},
         {"\"ports\":[{\"ip\":\"0.0.0.0\",\"port\":53,\"protocol\":\"UDP\"}],",
          "observed.groups[0].template.ports: unknown field"},

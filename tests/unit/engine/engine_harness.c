@@ -106,6 +106,8 @@ static void say_decision(struct harness *harness, const struct as_decision_recor
     harness->last_notification_total = record->notification_total;
     harness->last_notification_count = record->notification_count;
     harness->last_sample_count = 0;
+    if (record->input->flags.in_progress_by != AS_IN_PROGRESS_NONE)
+        harness->last_in_progress_by = record->input->flags.in_progress_by;
     for (size_t i = 0; i < record->input->proposal_count; i++)
         harness->last_sample_count += record->input->proposals[i].sample_count;
     if (decision->desired != decision->replicas && record->target_kind == &as_target_kind_pool)

@@ -249,6 +249,7 @@ Test(engine_actions, while_a_request_may_still_be_done_no_other_size_is_asked_fo
     tick(&h, 1);
     cr_said(&h, "said queued; opened; answered; observe web; "
                 "decided web 4 in_progress (9) by worse");
+    cr_expect_eq(h.last_in_progress_by, AS_IN_PROGRESS_IN_DOUBT);
     touch(&h, 6); /* and so it was */
     tick(&h, 60);
     cr_said(&h, "observe web; acted web 4>6 applied late");

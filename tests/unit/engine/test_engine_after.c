@@ -325,6 +325,7 @@ Test(engine_after, those_named_are_decreased_last)
     fire(&h, "Idle", 990);
     cr_said(&h, OPENED "observe db; " DB_WAITS "; observe a-front; " FRONT_GOES "; observe db; "
                        "" DB_GOES);
+    cr_expect_eq(h.last_in_progress_by, AS_IN_PROGRESS_AFTER);
     harness_stop(&h);
 }
 

@@ -78,6 +78,7 @@ Test(engine_evaluations, a_workload_is_in_progress_until_its_pods_are_ready)
     cr_assert(has(said(&h), "acted web 4>6 applied"));
     tick(&h, 120);
     cr_expect(has(said(&h), "in_progress"));
+    cr_expect_eq(h.last_in_progress_by, AS_IN_PROGRESS_SCALE_UP);
     cr_expect_eq(web->size, 6);
     web->has_no_capacity = false;
     web->missing = 0;

@@ -139,6 +139,7 @@ Test(engine_pools, a_share_that_is_not_applied_goes_to_the_others_after_30_secon
     fire(&h, "Wait", 1000);
     const char *text = said(&h);
     cr_expect(has(text, "decided cheap 0 in_progress (2)"), "%s", text);
+    cr_expect_eq(h.last_in_progress_by, AS_IN_PROGRESS_PROVIDER);
     tick(&h, 20);
     cr_expect_not(has(said(&h), "scale dear"));
     tick(&h, 30);

@@ -91,6 +91,7 @@ Test(engine_resize, a_rollout_is_in_progress_until_it_ends)
     cart->resize.is_rolling = true;
     tick(&h, 120);
     expect_said(said(&h), "in_progress", 1);
+    cr_expect_eq(h.last_in_progress_by, AS_IN_PROGRESS_RESIZE);
     cart->resize.is_rolling = false;
     tick(&h, 60);
     expect_said(said(&h), "acted memory 5>6 applied", 1);
