@@ -578,6 +578,7 @@ static int open_shell(struct daemon *daemon, struct as_store *store, struct as_e
         .instance = daemon->instance,
         .boot = daemon->boot,
         .version = as_version_get(),
+        .revision = as_version_get_revision(),
         .config_digest = daemon->config->digest,
         .engine = daemon_get_engine_config(daemon),
         .ruleset = daemon->config->ruleset,

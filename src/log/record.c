@@ -321,6 +321,8 @@ static const struct as_row start_rows[] = {
      .about = "Actions that have begun and have not ended"},
     {KIND},
     {PREV},
+    {AS_ROW("revision", cut, as_start_record, revision, OPTIONAL),
+     .about = "Of the program's sources"},
     {AS_ROW("rules", u64, as_start_record, rules, REQUIRED)},
     {AS_ROW("rules_digest", cut, as_start_record, rules_digest, REQUIRED)},
     {SEQ},

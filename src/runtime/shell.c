@@ -48,7 +48,7 @@ SLIST_HEAD(port_calls_list, port_calls);
 
 struct as_shell {
     struct as_shell_config config;
-    char *instance, *boot, *version, *config_digest;
+    char *instance, *boot, *version, *revision, *config_digest;
     struct as_engine *engine;
     struct port_calls_list calls; /* the present ports first; former ports while they have calls */
     struct notifier *notifier;
@@ -390,6 +390,7 @@ static void shell_record_start_or_stop(struct as_shell *shell, enum as_record_ki
     const struct as_engine_counts counts = as_engine_get_counts(shell->engine);
     const struct as_start_record record = {
         .version = shell->version,
+        .revision = shell->revision,
         .config_digest = shell->config_digest,
         .rules_digest = shell->ruleset->digest,
         .targets = shell->ruleset->target_count,
@@ -813,6 +814,7 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     shell->instance = as_xstrdup(config->instance);
     shell->boot = as_xstrdup(config->boot);
     shell->version = as_xstrdup(config->version);
+    shell->revision = config->revision ? as_xstrdup(config->revision) : NULL;
     shell->config_digest = as_xstrdup(config->config_digest);
     shell->ruleset = config->ruleset;
     shell_calls_init(shell);
@@ -863,6 +865,7 @@ struct as_shell *as_shell_free(struct as_shell *shell)
     free(shell->instance);
     free(shell->boot);
     free(shell->version);
+    free(shell->revision);
     free(shell->config_digest);
     free(shell);
     return NULL;

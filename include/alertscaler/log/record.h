@@ -29,6 +29,7 @@ struct as_record_places {
 
 struct as_start_record { /* for stop too */
     const char *version, *config_digest, *rules_digest;
+    const char *revision; /* of the sources; NULL: not known */
     uint64_t targets, rules, incidents, intents;
 };
 

@@ -66,6 +66,7 @@ struct as_shell_config {
     const char *instance;                /* for records; copied */
     const char *boot;                    /* identifies this run of the machine; copied */
     const char *version, *config_digest; /* copied */
+    const char *revision;                /* of the sources; NULL: not known; copied */
     struct as_engine_config engine;
     const struct as_ruleset *ruleset; /* borrowed until as_shell_reload */
     struct as_notifier_config notifier;

@@ -157,6 +157,7 @@ Test(record, command)
 Test(record, start_and_stop)
 {
     static const struct as_start_record record = {.version = "1.0",
+                                                  .revision = "0123abc",
                                                   .config_digest = "c",
                                                   .rules_digest = "r",
                                                   .targets = 1,
@@ -166,6 +167,7 @@ Test(record, start_and_stop)
     SEALED(start);
     as_record_encode(&header, AS_RECORD_START, &record, &start.text, &start.places);
     cr_assert_str_eq(text_of(seal(&start), "kind"), "start");
+    cr_assert_str_eq(text_of(&start, "revision"), "0123abc");
     cr_assert_eq(json_integer_value(json_object_get(start.json, "intents")), 4);
     sealed_deinit(&start);
     SEALED(stop);
