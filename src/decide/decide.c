@@ -985,9 +985,7 @@ const char *as_direction_get_word(enum as_direction direction)
 
 const char *as_in_progress_by_get_word(enum as_in_progress_by by)
 {
-#define WORD(enumerator, word, meaning) [enumerator] = word,
     static const char *const words[AS_IN_PROGRESS_COUNT] = {AS_IN_PROGRESS_CAUSES(WORD)};
-#undef WORD
     return words[by];
 }
 

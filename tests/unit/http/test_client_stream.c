@@ -332,16 +332,16 @@ Test(client_stream, a_large_body_comes_in_turns)
 
 Test(client_stream, silence_ends_the_call)
 {
-    script =
-        (struct script){.pieces = {HEAD "\r\n", "a", "b", "c", "d"}, .pause_ms = 60, .stays = true};
+    script = (struct script){
+        .pieces = {HEAD "\r\n", "a", "b", "c", "d"}, .pause_ms = 150, .stays = true};
     struct as_http_request request = request_to_stream();
-    request.idle_us = 150 * MS;
+    request.idle_us = 1500 * MS; /* long enough for the slow start of a machine under load */
     int64_t started_ms = now_ms();
     fetch(request);
     cr_expect_eq(reading.outcome, AS_HTTP_TIMEOUT);
-    cr_expect_str_eq(reading.error, "no byte has arrived for 150 ms");
+    cr_expect_str_eq(reading.error, "no byte has arrived for 1500 ms");
     cr_expect_str_eq(get_text(&reading), "abcd", "what dribbles is not silent");
-    cr_expect_geq(reading.ended_ms - started_ms, 4 * 60 + 150);
+    cr_expect_geq(reading.ended_ms - started_ms, 4 * 150 + 1500);
     cr_expect_str_eq(observed, "test/op/timeout");
     forget(&reading);
 }
@@ -360,11 +360,11 @@ Test(client_stream, silence_before_the_head_counts_too)
 Test(client_stream, the_whole_transfer_is_limited_too)
 {
     script = (struct script){.pieces = {HEAD "\r\n", "a", "b", "c", "d", "e", "f", "g", "h"},
-                             .pause_ms = 40,
+                             .pause_ms = 400,
                              .stays = true};
     struct as_http_request request = request_to_stream();
-    request.idle_us = 1000 * MS;
-    request.timeout_us = 150 * MS;
+    request.idle_us = 10000 * MS;
+    request.timeout_us = 2500 * MS;
     fetch(request);
     cr_expect_eq(reading.outcome, AS_HTTP_TIMEOUT);
     cr_expect_geq(reading.body.size, 1);
