@@ -82,20 +82,20 @@ static void template_amounts_read(struct as_rows_input *input, struct as_reader 
 static const struct as_row_type as_row_amounts = {.write = template_amounts_write,
                                                   .read = template_amounts_read};
 
-static const struct as_labels *get_labels(const struct as_row *row, const void *base)
+static const struct as_labels *label_map_of(const struct as_row *row, const void *base)
 {
     return *(const struct as_labels *const *)as_row_at(row, base);
 }
 
 static bool label_map_is_unset(const struct as_row *row, const void *base)
 {
-    const struct as_labels *labels = get_labels(row, base);
+    const struct as_labels *labels = label_map_of(row, base);
     return !labels || labels->count == 0;
 }
 
 static void label_map_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
-    const struct as_labels *labels = get_labels(row, base);
+    const struct as_labels *labels = label_map_of(row, base);
     as_json_begin_object(json);
     for (uint32_t i = 0; labels && i < labels->count; i++)
         as_json_write_member(json, labels->items[i].name, labels->items[i].value);
@@ -142,7 +142,7 @@ const struct as_row_type as_row_label_map = {.write = label_map_write,
 static void node_labels_write(struct as_json_writer *json, const struct as_row *row,
                               const void *base)
 {
-    const struct as_labels *labels = get_labels(row, base);
+    const struct as_labels *labels = label_map_of(row, base);
     as_json_begin_object(json);
     for (uint32_t i = 0; i < labels->count; i++)
         if (as_str_is_utf8(labels->items[i].name, strlen(labels->items[i].name)))

@@ -1031,7 +1031,7 @@ static void print_holder(FILE *out, const json_t *held_by)
 }
 
 /* What is still in progress, where that is the reason. */
-static void print_progress(FILE *out, const json_t *decision)
+static void explain_print_progress(FILE *out, const json_t *decision)
 {
     static const struct {
         const char *word, *meaning;
@@ -1071,7 +1071,7 @@ static void print_result(const struct explained *explained, FILE *out)
     explain_put(out, "", as_record_get_text(output, "reason"), ".\n");
     explain_put(out, "", explain_get_meaning(output, "reason"), "\n");
     print_holder(out, json_object_get(output, "held_by"));
-    print_progress(out, explanation->decision);
+    explain_print_progress(out, explanation->decision);
     if (as_record_get_size(output, "would", &would))
         fprintf(out, "It would go to %s.\n", as_unit_print_size(unit, would, text));
     if (*rule)
