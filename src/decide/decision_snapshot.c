@@ -285,7 +285,8 @@ static void choose_read(struct as_rows_input *input, struct as_reader *object,
     for (const struct tree_value *at = as_read_list(object, row->name, &count); at; at = at->next) {
         const char *text = tree_get_text(at);
         enum as_pool_filter filter = 0;
-        while (text && filter < AS_POOL_FILTER_COUNT && strcmp(get_filter(filter), text) != 0)
+        while (text && filter < AS_POOL_FILTER_COUNT &&
+               strcmp(as_pool_filter_get_word(filter), text) != 0)
             filter++;
         if (!text || filter == AS_POOL_FILTER_COUNT || (seen & (1U << filter))) {
             as_read_fail(object, row->name, "\"%s\" is no filter, or is there twice",
