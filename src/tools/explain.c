@@ -1030,7 +1030,8 @@ static void print_holder(FILE *out, const json_t *held_by)
     fputc('\n', out);
 }
 
-/* What is still in progress, where that is the reason. */
+/* What is still in progress, where that is the reason. The target that comes first by `after` has a
+ * sentence of its own. */
 static void explain_print_progress(FILE *out, const json_t *decision)
 {
     static const struct {
@@ -1043,7 +1044,8 @@ static void explain_print_progress(FILE *out, const json_t *decision)
     const json_t *flags = json_object_get(json_object_get(decision, "input"), "flags");
     const char *reason = as_record_get_text(json_object_get(decision, "output"), "reason");
     const char *by = as_record_get_text(flags, "in_progress_by");
-    if (strcmp(reason, as_reason_get_word(AS_REASON_IN_PROGRESS)) != 0)
+    if (strcmp(reason, as_reason_get_word(AS_REASON_IN_PROGRESS)) != 0 ||
+        *as_record_get_text(decision, "waits_for"))
         return;
     for (size_t i = 0; i < AS_ARRAY_SIZE(causes); i++)
         if (strcmp(causes[i].word, by) == 0)

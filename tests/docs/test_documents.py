@@ -17,6 +17,8 @@ import unittest
 
 import jsonschema
 
+from trees import places
+
 ALERTSCALER, ROOT = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
 FILES = {"decision": "docs/schema/decision.json", "decision-answer": "docs/schema/decision-answer.json", "log": "docs/action-log.schema.json"}
 MUTATIONS, SEED = 2000, 20261127
@@ -91,11 +93,6 @@ def fields_of(text):
 def part_of(page, heading):
     level = heading.split()[0]
     return re.split(rf"^#{{1,{len(level)}}} ", page.split(f"\n{heading}\n")[1], flags=re.MULTILINE)[0]
-
-
-def places(value):
-    items = list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else [])
-    return [place for key, item in items for place in [(value, key), *places(item)]]
 
 
 def change(rng, document):

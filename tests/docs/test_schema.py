@@ -19,6 +19,8 @@ import unittest
 import jsonschema
 import yaml
 
+from trees import places
+
 ALERTSCALER, ROOT = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
 MUTATIONS, SEED = 150, 20261124
 
@@ -98,12 +100,6 @@ def check(kind, file):
     errors = re.findall(r"^(\S+?)(?::\d+:\d+)?: error: (.*)$", done.stdout + done.stderr, re.MULTILINE)
     assert bool(errors) == (done.returncode == 1) or kind == "tests", done.stdout + done.stderr
     return [text for name, text in errors if name == str(file)]
-
-
-def places(value):
-    """All (container, key) in a tree."""
-    items = list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else [])
-    return [place for key, item in items for place in [(value, key), *places(item)]]
 
 
 def change(rng, content):

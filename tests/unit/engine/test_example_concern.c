@@ -17,7 +17,7 @@ static const struct spec shop = {
 
 #define OPENED "said queued; opened; answered; observe web; "
 
-/* A place for the targets of a test: nights cap the size that decisions may set. */
+/* What the hooks of the row say and hear. At night decisions set at most 5. */
 static struct {
     bool is_night, is_using;
     unsigned reviews, idles;
