@@ -24,7 +24,7 @@ struct times { /* in seconds */
 
 struct row { /* of a rule */
     char *rule;
-    uint64_t ends[AS_FOLLOW_UNKNOWN + 1], went_back;
+    uint64_t ends[AS_EVALUATION_UNKNOWN + 1], went_back;
     struct times ready, resolved;
 };
 
@@ -105,7 +105,7 @@ static void add_time(struct times *times, const json_t *seconds)
 static enum as_effect_end find_end(const char *word)
 {
     int end = 0;
-    while (end < AS_FOLLOW_UNKNOWN &&
+    while (end < AS_EVALUATION_UNKNOWN &&
            strcmp(as_effect_end_get_word((enum as_effect_end)end), word) != 0)
         end++;
     return (enum as_effect_end)end;
@@ -147,8 +147,8 @@ static double get_percentile(const struct times *times, unsigned percent)
 
 static uint64_t count_actions(const struct row *row)
 {
-    return row->ends[AS_FOLLOW_RESOLVED] + row->ends[AS_FOLLOW_NOT_RESOLVED] +
-           row->ends[AS_FOLLOW_UNKNOWN];
+    return row->ends[AS_EVALUATION_RESOLVED] + row->ends[AS_EVALUATION_NOT_RESOLVED] +
+           row->ends[AS_EVALUATION_UNKNOWN];
 }
 
 static json_t *make_times(const struct times *times)
@@ -167,9 +167,9 @@ static void print_json(const struct tally *tally)
         json_array_append_new(
             rules, json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:I}", "rule", row->rule,
                              "actions", (json_int_t)count_actions(row), "resolved",
-                             (json_int_t)row->ends[AS_FOLLOW_RESOLVED], "not_resolved",
-                             (json_int_t)row->ends[AS_FOLLOW_NOT_RESOLVED], "unknown",
-                             (json_int_t)row->ends[AS_FOLLOW_UNKNOWN], "ready_after",
+                             (json_int_t)row->ends[AS_EVALUATION_RESOLVED], "not_resolved",
+                             (json_int_t)row->ends[AS_EVALUATION_NOT_RESOLVED], "unknown",
+                             (json_int_t)row->ends[AS_EVALUATION_UNKNOWN], "ready_after",
                              make_times(&row->ready), "resolved_after", make_times(&row->resolved),
                              "went_back", (json_int_t)row->went_back));
     }
@@ -202,8 +202,8 @@ static void make_cells(const struct row *row, char *cells_out[COLUMNS])
     char *const cells[COLUMNS] = {
         as_safe_text_take(as_xstrdup(row->rule)),
         as_xasprintf("%" PRIu64, count_actions(row)),
-        as_xasprintf("%" PRIu64, row->ends[AS_FOLLOW_RESOLVED]),
-        as_xasprintf("%" PRIu64, row->ends[AS_FOLLOW_NOT_RESOLVED]),
+        as_xasprintf("%" PRIu64, row->ends[AS_EVALUATION_RESOLVED]),
+        as_xasprintf("%" PRIu64, row->ends[AS_EVALUATION_NOT_RESOLVED]),
         describe_time(get_percentile(&row->ready, 50)),
         describe_time(get_percentile(&row->ready, 90)),
         describe_time(get_percentile(&row->resolved, 50)),

@@ -668,7 +668,7 @@ static int explain_payload(const struct as_args *args)
  */
 
 /* The effect of an action is recorded an hour after it, at the latest. */
-#define EFFECT_SEARCH_US (2 * AS_FOLLOW_US)
+#define EFFECT_SEARCH_US (2 * AS_EVALUATION_US)
 
 struct search {
     const char *target;

@@ -154,9 +154,9 @@ const char *as_incident_event_get_word(enum as_incident_event event)
 const char *as_effect_end_get_word(enum as_effect_end end)
 {
     static const char *const words[] = {
-        [AS_FOLLOW_RESOLVED] = "resolved",
-        [AS_FOLLOW_NOT_RESOLVED] = "not_resolved",
-        [AS_FOLLOW_UNKNOWN] = "unknown",
+        [AS_EVALUATION_RESOLVED] = "resolved",
+        [AS_EVALUATION_NOT_RESOLVED] = "not_resolved",
+        [AS_EVALUATION_UNKNOWN] = "unknown",
     };
     return words[end];
 }

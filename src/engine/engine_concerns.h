@@ -262,9 +262,9 @@ const char *approvals_answer(struct as_engine *engine, struct target *target,
 /*
  * Sizes of ours that others set back, and the target that is left alone because of them.
  *
- * A set-back: within AS_SET_BACK_WITHIN_US after we set A to B, the size is found changed from B
+ * A set-back: within AS_REVERTED_WITHIN_US after we set A to B, the size is found changed from B
  * towards A, and no request of ours can have done it. Each change of ours is set back once at most.
- * AS_SET_BACKS_MAX of them within AS_CONTENDED_US make the target `contended` for as long.
+ * AS_REVERTED_CHANGES_MAX of them within AS_CONTENDED_US make the target `contended` for as long.
  * Of pods that are resized in place the size is the smallest that they ask for; one that asks for
  * the template's is a new pod.
  */

@@ -63,7 +63,7 @@ void contention_fill_request(const struct as_engine *engine, const struct target
 {
     const struct contention *contention = &target->contention;
     request->has_own_size = contention->has_own && !target->in_doubt &&
-                            contention_is_within(engine, contention->own.at, AS_SET_BACK_WITHIN_US);
+                            contention_is_within(engine, contention->own.at, AS_REVERTED_WITHIN_US);
     request->own_size = contention->own.to;
 }
 
@@ -169,12 +169,12 @@ void contention_see(struct as_engine *engine, struct target *target,
     if (!contention->has_own || found == own->to ||
         (version_is_set(own->version) && !version_is_newer(observation->version, own->version)))
         return;
-    const bool is_reverted = contention_is_within(engine, own->at, AS_SET_BACK_WITHIN_US) &&
+    const bool is_reverted = contention_is_within(engine, own->at, AS_REVERTED_WITHIN_US) &&
                              is_towards(own, found) && is_comparable(own, observation) &&
                              !contention_holds(engine, target);
     if (is_reverted)
         engine_contention_add(engine, contention, found, observation->changed_by);
-    if (is_reverted && contention->count == AS_SET_BACKS_MAX)
+    if (is_reverted && contention->count == AS_REVERTED_CHANGES_MAX)
         contention_begin(engine, target);
     contention_forget_own(contention); /* the size is somebody else's now */
     effect_put_target(engine, target);

@@ -67,16 +67,16 @@ static void evaluation_count_open(struct as_engine *engine, struct target *targe
 {
     const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, record->rule);
     struct target *owner = evaluation_find_owner(engine, target, record->rule);
-    if (!rule || rule->ineffective_after == 0 || record->end == AS_FOLLOW_UNKNOWN)
+    if (!rule || rule->ineffective_after == 0 || record->end == AS_EVALUATION_UNKNOWN)
         return;
     struct rule_effect *rule_effect = rule_effect_get(owner, record->rule);
     const bool was_held = rule_effect_is_held(rule_effect, engine->mono);
-    if (record->end == AS_FOLLOW_RESOLVED || (as_moment_is_set(rule_effect->state.held) &&
-                                              !was_held)) { /* the hold is over: begins anew */
+    if (record->end == AS_EVALUATION_RESOLVED || (as_moment_is_set(rule_effect->state.held) &&
+                                                  !was_held)) { /* the hold is over: begins anew */
         rule_effect->state.in_vain = 0;
         rule_effect->state.held = AS_MOMENT_NEVER;
     }
-    if (record->end == AS_FOLLOW_NOT_RESOLVED && rule_effect->state.in_vain < UINT32_MAX)
+    if (record->end == AS_EVALUATION_NOT_RESOLVED && rule_effect->state.in_vain < UINT32_MAX)
         rule_effect->state.in_vain++;
     record->in_vain = rule_effect->state.in_vain;
     if (!was_held && rule_effect->state.in_vain >= rule->ineffective_after) {
@@ -144,14 +144,14 @@ static void evaluation_finish(struct as_engine *engine, struct evaluation *evalu
     };
     evaluation_free(engine, evaluation);
     evaluation_count_open(engine, target, record);
-    effect_add(engine, AS_EFFECT_RECORD_FOLLOW)->follow = record;
+    effect_add(engine, AS_EFFECT_RECORD_EVALUATION)->evaluation = record;
 }
 
 /* Finishes it if nothing is open any more. */
 static void evaluation_settle(struct as_engine *engine, struct evaluation *evaluation)
 {
     if (evaluation->state.resolved_us >= 0 && !evaluation->state.awaits_ready)
-        evaluation_finish(engine, evaluation, AS_FOLLOW_RESOLVED);
+        evaluation_finish(engine, evaluation, AS_EVALUATION_RESOLVED);
 }
 
 static bool knows_ready(const struct target *target)
@@ -173,7 +173,7 @@ void evaluation_begin(struct as_engine *engine, struct target *target, const str
     if (!intent->state.is_of_alert || intent->state.to == intent->state.from)
         return;
     if (target->evaluation_count >= EVALUATIONS_MAX)
-        evaluation_finish(engine, TAILQ_FIRST(&target->evaluations), AS_FOLLOW_UNKNOWN);
+        evaluation_finish(engine, TAILQ_FIRST(&target->evaluations), AS_EVALUATION_UNKNOWN);
     const bool awaits_ready = intent->state.to > intent->state.from && knows_ready(target);
     const struct as_evaluation_state state = {
         .action_id = intent->state.action_id,
@@ -192,7 +192,7 @@ void evaluation_begin(struct as_engine *engine, struct target *target, const str
     if (evaluation_has_cause(engine, target, intent->state.rule, intent->state.at, NULL))
         return;
     if (!intent->is_resolved) {
-        evaluation_finish(engine, evaluation, AS_FOLLOW_UNKNOWN);
+        evaluation_finish(engine, evaluation, AS_EVALUATION_UNKNOWN);
         return;
     }
     evaluation->state.resolved_us = 0;
@@ -250,7 +250,7 @@ static void end_causes(struct as_engine *engine, struct target *target, const ch
             continue;
         is_changed = true;
         if (!is_resolved) {
-            evaluation_finish(engine, evaluation, AS_FOLLOW_UNKNOWN);
+            evaluation_finish(engine, evaluation, AS_EVALUATION_UNKNOWN);
             continue;
         }
         state->resolved_us = engine->mono.us - state->applied.mono.us;
@@ -279,7 +279,7 @@ as_mono_time evaluation_get_deadline(const struct as_engine *engine)
     const struct evaluation *first = TAILQ_FIRST(&engine->evaluations);
     if (!first || engine->stopping)
         return AS_MONO_NEVER;
-    return (as_mono_time){as_time_add(first->state.applied.mono.us, AS_FOLLOW_US)};
+    return (as_mono_time){as_time_add(first->state.applied.mono.us, AS_EVALUATION_US)};
 }
 
 void evaluation_on_deadline(struct as_engine *engine)
@@ -289,8 +289,8 @@ void evaluation_on_deadline(struct as_engine *engine)
         struct evaluation *evaluation = TAILQ_FIRST(&engine->evaluations);
         struct target *target = evaluation->target;
         evaluation_finish(engine, evaluation,
-                          evaluation->state.resolved_us >= 0 ? AS_FOLLOW_RESOLVED
-                                                             : AS_FOLLOW_NOT_RESOLVED);
+                          evaluation->state.resolved_us >= 0 ? AS_EVALUATION_RESOLVED
+                                                             : AS_EVALUATION_NOT_RESOLVED);
         effect_put_target(engine, target);
         is_changed = true;
     }
@@ -323,7 +323,7 @@ void evaluation_remake(struct as_engine *engine)
             if (state->resolved_us >= 0 ||
                 evaluation_has_cause(engine, target, state->rule, state->at, NULL))
                 continue;
-            evaluation_finish(engine, evaluation, AS_FOLLOW_UNKNOWN);
+            evaluation_finish(engine, evaluation, AS_EVALUATION_UNKNOWN);
             is_changed = true;
         }
         if (is_changed)

@@ -44,7 +44,7 @@ void contention_clear(struct contention *contention)
 
 void contention_add(struct contention *contention, const struct as_reverted_change *reverted_change)
 {
-    if (contention->count == AS_SET_BACKS_MAX)
+    if (contention->count == AS_REVERTED_CHANGES_MAX)
         contention_drop_oldest(contention);
     struct as_reverted_change *copy = &contention->reverted_changes[contention->count++];
     *copy = *reverted_change;
@@ -62,7 +62,7 @@ static void contention_fill_state(struct as_engine *engine, const struct content
                                   struct as_target_state *state)
 {
     const int64_t age = engine->mono.us - contention->own.at.mono.us;
-    if (contention->has_own && age < AS_SET_BACK_WITHIN_US)
+    if (contention->has_own && age < AS_REVERTED_WITHIN_US)
         state->own_size = as_rows_copy(&engine->arena, as_own_size_rows, &contention->own, 1,
                                        sizeof(contention->own));
     state->reverted_changes = contention_copy(engine, contention);

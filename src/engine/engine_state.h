@@ -128,7 +128,7 @@ struct contention {
     bool has_own;
     struct as_own_size own; /* owns its version */
     struct as_reverted_change
-        reverted_changes[AS_SET_BACKS_MAX]; /* ascending by time; own their texts */
+        reverted_changes[AS_REVERTED_CHANGES_MAX]; /* ascending by time; own their texts */
     size_t count;
     struct as_moment since; /* the target is left alone since then; unset: it is not */
 };

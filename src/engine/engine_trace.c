@@ -39,7 +39,7 @@ static const char *const effect_words[] = {
     [AS_EFFECT_RECORD_DECISION] = "record_decision",
     [AS_EFFECT_RECORD_ACTION] = "record_action",
     [AS_EFFECT_RECORD_INCIDENT] = "record_incident",
-    [AS_EFFECT_RECORD_FOLLOW] = "record_evaluation",
+    [AS_EFFECT_RECORD_EVALUATION] = "record_evaluation",
     [AS_EFFECT_RECORD_OTHERS] = "record_conflicting_writer",
     [AS_EFFECT_RECORD_COMMAND] = "record_command",
     [AS_EFFECT_RECORD_APPROVAL] = "record_approval",
@@ -136,7 +136,7 @@ static void trace_describe(const struct as_effect *effect, char detail[DETAIL_SI
     case AS_EFFECT_DELETE_PAUSE:
     case AS_EFFECT_RECORD_NOTIFICATION:
     case AS_EFFECT_RECORD_INCIDENT:
-    case AS_EFFECT_RECORD_FOLLOW:
+    case AS_EFFECT_RECORD_EVALUATION:
     case AS_EFFECT_RECORD_OTHERS:
     case AS_EFFECT_RECORD_APPROVAL:
     case AS_EFFECT_COMMIT:

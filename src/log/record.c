@@ -205,7 +205,7 @@ static const struct as_row_type as_row_output = {.write = output_write,
         return value <= (last) ? as_##name##_get_word((enum type)value) : NULL;                    \
     }
 WORD(approval_event, as_approval_event, AS_APPROVAL_EVENT_COUNT - 1)
-WORD(effect_end, as_effect_end, AS_FOLLOW_UNKNOWN)
+WORD(effect_end, as_effect_end, AS_EVALUATION_UNKNOWN)
 WORD(incident_event, as_incident_event, AS_INCIDENT_UNSILENCED)
 WORD(nodes_event, as_nodes_event, AS_NODES_KEPT)
 WORD(notice_loss, as_notice_loss, AS_NOTICE_LOSS_COUNT - 1)

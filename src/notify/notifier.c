@@ -677,8 +677,8 @@ void notifier_on_effect(struct notifier *notifier, const struct as_engine *engin
 {
     if (effect->kind == AS_EFFECT_RECORD_ACTION)
         notify_action(notifier, batch, effect->action);
-    else if (effect->kind == AS_EFFECT_RECORD_FOLLOW)
-        notify_effect(notifier, batch, effect->follow);
+    else if (effect->kind == AS_EFFECT_RECORD_EVALUATION)
+        notify_effect(notifier, batch, effect->evaluation);
     else if (effect->kind == AS_EFFECT_RECORD_DECISION)
         notify_decision(notifier, engine, batch, effect->decision);
     else if (effect->kind == AS_EFFECT_RECORD_OTHERS)

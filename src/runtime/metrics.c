@@ -717,8 +717,8 @@ void as_metrics_on_effect(struct as_metrics *metrics, const struct as_effect *ef
         count_decision(metrics, effect->decision);
     else if (effect->kind == AS_EFFECT_RECORD_ACTION)
         count_action(metrics, effect->action);
-    else if (effect->kind == AS_EFFECT_RECORD_FOLLOW)
-        count_effect_evaluation(metrics, effect->follow);
+    else if (effect->kind == AS_EFFECT_RECORD_EVALUATION)
+        count_effect_evaluation(metrics, effect->evaluation);
     else if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
         count_approval(metrics, effect->approval);
 }

@@ -623,7 +623,7 @@ bool as_effect_encode_record(const struct as_effect *effect, const struct as_rec
         [AS_EFFECT_RECORD_ACTION] = {AS_RECORD_ACTION, offsetof(struct as_effect, action)},
         [AS_EFFECT_RECORD_INCIDENT] = {AS_RECORD_INCIDENT,
                                        offsetof(struct as_effect, incident_record)},
-        [AS_EFFECT_RECORD_FOLLOW] = {AS_RECORD_EFFECT, offsetof(struct as_effect, follow)},
+        [AS_EFFECT_RECORD_EVALUATION] = {AS_RECORD_EFFECT, offsetof(struct as_effect, evaluation)},
         [AS_EFFECT_RECORD_OTHERS] = {AS_RECORD_OTHERS, offsetof(struct as_effect, others)},
         [AS_EFFECT_RECORD_COMMAND] = {AS_RECORD_COMMAND, offsetof(struct as_effect, order)},
         [AS_EFFECT_RECORD_APPROVAL] = {AS_RECORD_APPROVAL, offsetof(struct as_effect, approval)},
@@ -673,7 +673,7 @@ static void shell_carry_out(struct as_shell *shell, const struct as_effects *eff
     case AS_EFFECT_RECORD_DECISION:
     case AS_EFFECT_RECORD_ACTION:
     case AS_EFFECT_RECORD_INCIDENT:
-    case AS_EFFECT_RECORD_FOLLOW:
+    case AS_EFFECT_RECORD_EVALUATION:
     case AS_EFFECT_RECORD_OTHERS:
     case AS_EFFECT_RECORD_COMMAND:
     case AS_EFFECT_RECORD_APPROVAL:
@@ -724,7 +724,7 @@ static bool may_end_states(const struct as_event *event, const struct as_effects
     bool may = event->kind == AS_EVENT_RULES || event->kind == AS_EVENT_START;
     for (size_t i = 0; i < effects->count && !may; i++)
         may = effects->items[i].kind == AS_EFFECT_RECORD_INCIDENT ||
-              effects->items[i].kind == AS_EFFECT_RECORD_FOLLOW ||
+              effects->items[i].kind == AS_EFFECT_RECORD_EVALUATION ||
               effects->items[i].kind == AS_EFFECT_RECORD_COMMAND;
     return may;
 }

@@ -98,7 +98,7 @@ static void print_words(void)
           as_incident_event_get_word((enum as_incident_event)i));
     WORDS("log event approval", AS_APPROVAL_EVENT_COUNT,
           as_approval_event_get_word((enum as_approval_event)i));
-    WORDS("log effect", AS_FOLLOW_UNKNOWN + 1, as_effect_end_get_word((enum as_effect_end)i));
+    WORDS("log effect", AS_EVALUATION_UNKNOWN + 1, as_effect_end_get_word((enum as_effect_end)i));
     WORDS("notice", AS_NOTICE_KIND_COUNT, as_notice_kind_get_row((enum as_notice_kind)i)->word);
     WORDS("alert to Alertmanager", AS_NOTICE_KIND_COUNT,
           as_notice_kind_get_row((enum as_notice_kind)i)->alertname);

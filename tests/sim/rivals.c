@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define DURABLE_US MINUTE /* nothing waits so long to be committed */
-#define KNOWN_US   (AS_SET_BACK_WITHIN_US - MINUTE)
+#define KNOWN_US   (AS_REVERTED_WITHIN_US - MINUTE)
 
 void rivals_choose(struct world *world, struct server_target *target)
 {
@@ -71,7 +71,7 @@ void rivals_check_record(struct world *world, const struct as_others_record *rec
     struct sim_rival *rival = &target->rival;
     switch (record->event) {
     case AS_OTHERS_CONTENDED:
-        if (record->contended->reverted_change_count != AS_SET_BACKS_MAX)
+        if (record->contended->reverted_change_count != AS_REVERTED_CHANGES_MAX)
             fail(world, "%s: contended after %zu set-backs", target->id,
                  record->contended->reverted_change_count);
         trouble_note(world, TROUBLE_CONTENDED);
@@ -101,10 +101,11 @@ void rivals_check_decision(struct world *world, const struct as_decision_record 
         world->now - target->last.at > KNOWN_US)
         return;
     rival->is_pending = false;
-    if (rival->seen_count == AS_SET_BACKS_MAX)
+    if (rival->seen_count == AS_REVERTED_CHANGES_MAX)
         memmove(rival->seen, rival->seen + 1, --rival->seen_count * sizeof(*rival->seen));
     rival->seen[rival->seen_count++] = world->now;
-    if (rival->seen_count == AS_SET_BACKS_MAX && world->now - rival->seen[0] < AS_CONTENDED_US)
+    if (rival->seen_count == AS_REVERTED_CHANGES_MAX &&
+        world->now - rival->seen[0] < AS_CONTENDED_US)
         fail(world, "%s: set back three times, and not left alone", target->id);
 }
 

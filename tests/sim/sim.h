@@ -340,10 +340,10 @@ struct sim_pause {     /* or a floor: as the last order about it said, or its en
 
 struct sim_rival { /* of a target */
     bool is_there, is_pending,
-        is_mistaken;                /* pending: it has set the size back, and nobody has looked */
-    int32_t set_to;                 /* to this size */
-    uint64_t generation;            /* of the daemon then */
-    int64_t seen[AS_SET_BACKS_MAX]; /* when its daemon has seen one, since its start */
+        is_mistaken;     /* pending: it has set the size back, and nobody has looked */
+    int32_t set_to;      /* to this size */
+    uint64_t generation; /* of the daemon then */
+    int64_t seen[AS_REVERTED_CHANGES_MAX]; /* when its daemon has seen one, since its start */
     size_t seen_count;
     int64_t contended_at; /* true time; INT64_MIN: not */
 };

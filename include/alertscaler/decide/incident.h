@@ -167,10 +167,10 @@ struct as_rule_effect_state {
 };
 
 /* A size is set back if it is found changed towards the size before ours, so soon after ours. */
-#define AS_SET_BACK_WITHIN_US (10 * AS_US_PER_MIN)
+#define AS_REVERTED_WITHIN_US (10 * AS_US_PER_MIN)
 /* So many within this span are contention: then the target is left alone for as long. */
-#define AS_SET_BACKS_MAX 3
-#define AS_CONTENDED_US  AS_US_PER_H
+#define AS_REVERTED_CHANGES_MAX 3
+#define AS_CONTENDED_US         AS_US_PER_H
 
 /* The size that we set last, as long as it may still be set back. */
 struct as_own_size {

@@ -142,11 +142,11 @@ struct as_action_record {
 
 /* What became of an action: record kind `effect`. */
 enum as_effect_end {
-    AS_FOLLOW_RESOLVED,
-    AS_FOLLOW_NOT_RESOLVED, /* not within AS_FOLLOW_US */
-    AS_FOLLOW_UNKNOWN       /* nobody will know: docs/action-log.md says when */
+    AS_EVALUATION_RESOLVED,
+    AS_EVALUATION_NOT_RESOLVED, /* not within AS_EVALUATION_US */
+    AS_EVALUATION_UNKNOWN       /* nobody will know: docs/action-log.md says when */
 };
-#define AS_FOLLOW_US AS_US_PER_H
+#define AS_EVALUATION_US AS_US_PER_H
 const char *as_effect_end_get_word(enum as_effect_end end);
 
 struct as_effect_record {

@@ -116,7 +116,7 @@ enum as_effect_kind {
     AS_EFFECT_RECORD_DECISION,
     AS_EFFECT_RECORD_ACTION,
     AS_EFFECT_RECORD_INCIDENT,
-    AS_EFFECT_RECORD_FOLLOW,
+    AS_EFFECT_RECORD_EVALUATION,
     AS_EFFECT_RECORD_OTHERS,
     AS_EFFECT_RECORD_COMMAND, /* `ticket`: the request that it answers; 0: none */
     AS_EFFECT_RECORD_APPROVAL,
@@ -145,7 +145,7 @@ struct as_effect { /* everything borrowed until the next step */
         const struct as_decision_record *decision;
         const struct as_action_record *action;
         const struct as_incident_record *incident_record;
-        const struct as_effect_record *follow;
+        const struct as_effect_record *evaluation;
         const struct as_operator_command_record *order;
         const struct as_others_record *others;
         const struct as_approval_record *approval;

@@ -332,7 +332,7 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
     case AS_EFFECT_RECORD_NOTIFICATION: say_notification(harness, effect->notification); break;
     case AS_EFFECT_RECORD_DECISION: say_decision(harness, effect->decision); break;
     case AS_EFFECT_RECORD_ACTION: say_action(harness, effect->action); break;
-    case AS_EFFECT_RECORD_FOLLOW: say_follow(harness, effect->follow); break;
+    case AS_EFFECT_RECORD_EVALUATION: say_follow(harness, effect->evaluation); break;
     case AS_EFFECT_WARN:
         say(harness, "late %s %d ready %d", name_of(effect->call.ref->id), effect->call.late->to,
             effect->call.late->ready);

@@ -215,7 +215,7 @@ Test(record, follow)
                                       .to = 6,
                                       .ready_us = 12500000,
                                       .resolved_us = -1,
-                                      .end = AS_FOLLOW_NOT_RESOLVED,
+                                      .end = AS_EVALUATION_NOT_RESOLVED,
                                       .in_vain = 3};
     SEALED(plain);
     as_record_encode(&header, AS_RECORD_EFFECT, &record, &plain.text, &plain.places);

@@ -269,16 +269,16 @@ static void follow(const char *rule, enum as_effect_end end, int64_t ready_us, i
 {
     const struct as_effect_record record = {
         .rule = rule, .end = end, .ready_us = ready_us, .resolved_us = resolved_us};
-    as_metrics_on_effect(world.metrics,
-                         &(struct as_effect){.kind = AS_EFFECT_RECORD_FOLLOW, .follow = &record});
+    as_metrics_on_effect(world.metrics, &(struct as_effect){.kind = AS_EFFECT_RECORD_EVALUATION,
+                                                            .evaluation = &record});
 }
 
 Test(metrics, tell_by_rule_whether_actions_helped)
 {
-    follow("slow", AS_FOLLOW_RESOLVED, 12 * AS_US_PER_S, 90 * AS_US_PER_S);
-    follow("slow", AS_FOLLOW_RESOLVED, -1, 3600 * AS_US_PER_S);
-    follow("slow", AS_FOLLOW_NOT_RESOLVED, 61 * AS_US_PER_S, -1);
-    follow("each", AS_FOLLOW_UNKNOWN, -1, -1);
+    follow("slow", AS_EVALUATION_RESOLVED, 12 * AS_US_PER_S, 90 * AS_US_PER_S);
+    follow("slow", AS_EVALUATION_RESOLVED, -1, 3600 * AS_US_PER_S);
+    follow("slow", AS_EVALUATION_NOT_RESOLVED, 61 * AS_US_PER_S, -1);
+    follow("each", AS_EVALUATION_UNKNOWN, -1, -1);
     print(AS_METRICS_TEXT);
     static const char *const lines[] = {
         "alertscaler_effects_total{rule=\"slow\",ended=\"resolved\"} 2",
