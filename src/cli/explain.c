@@ -382,8 +382,10 @@ static int explain_labels(const struct as_args *args)
 struct preview {
     const struct as_ruleset *ruleset;
     const struct as_notification *notification;
-    json_t *alerts;    /* the outcome of each alert, with every rule */
-    json_t *records;   /* decisions and actions, in order */
+    json_t *alerts;  /* the outcome of each alert, with every rule */
+    json_t *records; /* decisions and actions, in order */
+    char **lines;    /* of these records: the text */
+    size_t line_count, line_capacity;
     json_t *incidents; /* openings */
 };
 
@@ -451,12 +453,20 @@ static void on_notification(void *context, as_wall_time at,
 
 /* --- what comes of it --- */
 
-static void append_record(json_t *list, const struct as_buf *text)
+static bool append_record(json_t *list, const struct as_buf *text)
 {
     json_t *record = as_buf_check(text) == 0 ? json_loadb(text->data, text->size, 0, NULL) : NULL;
 
-    if (record)
-        json_array_append_new(list, record);
+    return record && json_array_append_new(list, record) == 0;
+}
+
+static void append_line(struct preview *preview, const struct as_buf *text)
+{
+    if (!append_record(preview->records, text))
+        return;
+    preview->lines = as_xgrow(preview->lines, preview->line_count, &preview->line_capacity,
+                              sizeof(*preview->lines));
+    preview->lines[preview->line_count++] = as_xstrndup(text->data, text->size);
 }
 
 static void explain_on_decision(void *context, as_wall_time at,
@@ -466,7 +476,7 @@ static void explain_on_decision(void *context, as_wall_time at,
     const struct as_record_header header = {.time = at, .instance = ""};
 
     as_record_encode(&header, AS_RECORD_DECISION, record, &text, NULL);
-    append_record(((struct preview *)context)->records, &text);
+    append_line(context, &text);
 }
 
 static void explain_on_action(void *context, as_wall_time at, const struct as_action_record *record)
@@ -475,7 +485,7 @@ static void explain_on_action(void *context, as_wall_time at, const struct as_ac
     const struct as_record_header header = {.time = at, .instance = ""};
 
     as_record_encode(&header, AS_RECORD_ACTION, record, &text, NULL);
-    append_record(((struct preview *)context)->records, &text);
+    append_line(context, &text);
 }
 
 static void explain_on_incident(void *context, as_wall_time at,
@@ -485,7 +495,7 @@ static void explain_on_incident(void *context, as_wall_time at,
     const struct as_record_header header = {.time = at, .instance = ""};
 
     as_record_encode(&header, AS_RECORD_INCIDENT, record, &text, NULL);
-    append_record(((struct preview *)context)->incidents, &text);
+    (void)append_record(((struct preview *)context)->incidents, &text);
 }
 
 /* --- telling it --- */
@@ -565,8 +575,11 @@ static void explain_payload_print_text(const struct preview *preview)
     {
         if (strcmp(as_record_get_text(item, "kind"), "decision") == 0) {
             json_t *actions = collect_actions(preview->records, item);
-            const struct as_explanation explanation = {
-                .decision = item, .actions = actions, .incidents = preview->incidents};
+            const struct as_explanation explanation = {.decision = item,
+                                                       .line = preview->lines[i],
+                                                       .line_size = strlen(preview->lines[i]),
+                                                       .actions = actions,
+                                                       .incidents = preview->incidents};
             putchar('\n');
             as_explain_print(&explanation, stdout);
             json_decref(actions);
@@ -656,6 +669,9 @@ static int explain_payload(const struct as_args *args)
     json_decref(preview.alerts);
     json_decref(preview.records);
     json_decref(preview.incidents);
+    while (preview.line_count > 0)
+        free(preview.lines[--preview.line_count]);
+    free(preview.lines);
     return status ? AS_EXIT_USAGE : AS_EXIT_OK;
 }
 
@@ -674,7 +690,9 @@ struct search {
     const char *target;
     bool has_plain_name; /* the name is in the log without escapes */
     as_wall_time at;
-    json_t *decision;    /* the last one until `at` */
+    json_t *decision; /* the last one until `at` */
+    char *line;       /* its record */
+    size_t line_size;
     json_t *actions;     /* of this decision, so far */
     json_t *commands;    /* operators' orders on the target until the next decision */
     json_t *incidents;   /* the last opening record of each */
@@ -721,7 +739,8 @@ static void keep_last_command(json_t *commands)
         json_array_remove(commands, 0);
 }
 
-static int explain_take_decision(struct search *search, json_t *record, struct as_error *error)
+static int explain_take_decision(struct search *search, const struct log_line *line, json_t *record,
+                                 struct as_error *error)
 {
     as_wall_time time;
     int status = as_record_get_time(record, &time, error);
@@ -734,6 +753,9 @@ static int explain_take_decision(struct search *search, json_t *record, struct a
         return search->decision ? explain_take_next(search, record, time) : 1;
     json_decref(search->decision);
     search->decision = json_incref(record);
+    free(search->line);
+    search->line = as_xstrndup(line->text, line->size);
+    search->line_size = line->size;
     json_array_clear(search->actions);
     keep_last_command(search->commands);
     return 0;
@@ -747,7 +769,7 @@ static int explain_read_record(void *context, const struct log_line *line, json_
     if (!is_of_target(search, record))
         return 0;
     if (explain_is_decision(record))
-        return explain_take_decision(search, record, error);
+        return explain_take_decision(search, line, record, error);
     if (strcmp(as_record_get_text(record, "kind"), "command") == 0)
         json_array_append(search->commands, record);
     /* An action without a decision: since then the size could not be read. */
@@ -957,6 +979,8 @@ static int explain_print(const struct as_args *args, const struct search *search
 {
     const struct as_explanation explanation = {
         .decision = search->decision,
+        .line = search->line,
+        .line_size = search->line_size,
         .actions = search->actions,
         .commands = search->commands,
         .incidents = search->incidents,
@@ -1006,6 +1030,7 @@ static int explain_log(const struct as_args *args)
             search.decision ? explain_print(args, &search) : fail_to_find(args, &search, &files);
     log_files_deinit(&files);
     json_decref(search.decision);
+    free(search.line);
     json_decref(search.actions);
     json_decref(search.commands);
     json_decref(search.incidents);

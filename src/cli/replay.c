@@ -230,17 +230,10 @@ static int decide_again(struct check *check, const struct log_line *line, json_t
                         struct as_error *error)
 {
     AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *document = NULL;
-    json_t *input = json_object_get(record, "input");
 
-    if (!input) {
-        as_error_set(error, "the decision has no `input`");
-        return -EBADMSG;
-    }
-    int status = as_decision_decode_input_value(input, &document, error);
-    if (status) {
-        as_error_wrap(error, "input");
+    int status = as_decision_decode_record(line->text, line->size, &document, error);
+    if (status)
         return status;
-    }
     replay_decide(check, document);
     if (!is_as_logged(check, line, record) && document->input.plan &&
         document->input.version < PLAN_TERMS_VERSION)

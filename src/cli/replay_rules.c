@@ -59,6 +59,7 @@ struct item { /* a waiting record */
     uint64_t order;
     bool is_foreign; /* decision: somebody else changed the size */
     json_t *record;
+    struct as_decide_document *document; /* of a decision that observed nodes; else NULL */
 };
 
 RB_HEAD(item_tree, item);
@@ -90,6 +91,7 @@ struct replay {
     uint64_t clock_changes;
     int64_t shift; /* added to the log's times after a clock change */
     bool is_started;
+    const struct log_line *line; /* that is read now */
     json_t *warnings;
     struct as_error *error;
     int status;
@@ -483,30 +485,26 @@ static void replay_apply_pods(struct as_simulation *simulation, const char *targ
 }
 
 /* Rules of today may ask for nodes where the decision of the log did not. */
-static void replay_apply_nodes(struct as_simulation *simulation, const char *target, json_t *input)
+static void replay_apply_nodes(struct as_simulation *simulation, const char *target,
+                               const struct as_decide_document *document)
 {
-    AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *document = NULL;
-    struct as_error error = AS_ERROR_INIT;
-    const struct as_nodes_seen unknown = {.error = "the log does not tell of nodes"};
-    const bool has_nodes = json_object_get(json_object_get(input, "observed"), "nodes") &&
-                           as_decision_decode_input_value(input, &document, &error) == 0;
+    const struct as_nodes_seen unknown = {.error = "the log has no nodes for this decision"};
 
-    as_simulation_set_nodes(simulation, target, has_nodes ? document->input.nodes : &unknown);
+    as_simulation_set_nodes(simulation, target, document ? document->input.nodes : &unknown);
 }
 
 /* Takes values, pods and the guards' results from a logged decision. */
 static void replay_values_apply(struct replay_values *values, struct as_simulation *simulation,
-                                const json_t *decision)
+                                const json_t *decision, const struct as_decide_document *document)
 {
-    json_t *input = json_object_get(decision, "input");
-    const json_t *item;
+    const json_t *input = json_object_get(decision, "input"), *item;
     const json_t *output = json_object_get(decision, "output");
     const json_t *pods = json_object_get(json_object_get(input, "observed"), "pods");
     size_t i;
 
     if (json_is_array(pods))
         replay_apply_pods(simulation, as_record_get_text(decision, "target"), pods);
-    replay_apply_nodes(simulation, as_record_get_text(decision, "target"), input);
+    replay_apply_nodes(simulation, as_record_get_text(decision, "target"), document);
     json_array_foreach(json_object_get(input, "proposals"), i, item)
         replay_apply_proposal(values, simulation, item);
     const struct as_rule *rule = replay_find_rule(values, as_record_get_text(output, "rule"));
@@ -751,6 +749,13 @@ static int replay_compare_items(const struct item *a, const struct item *b)
 
 RB_GENERATE_INTERNAL(item_tree, item, by_time, replay_compare_items, __attribute__((unused)) static)
 
+static void free_item(struct item *item)
+{
+    json_decref(item->record);
+    as_decide_document_free(item->document);
+    free(item);
+}
+
 /* The log's spelling may differ from the rules'. */
 static struct logged *find_logged(const struct replay *replay, const char *id)
 {
@@ -934,7 +939,7 @@ static void play_decision(struct replay *replay, const struct item *item)
     int32_t size = 0, limit = AS_SIZE_MAX;
     struct logged *target;
 
-    replay_values_apply(replay->values, replay->simulation, item->record);
+    replay_values_apply(replay->values, replay->simulation, item->record, item->document);
     play_reports(replay, input);
     if (!as_record_get_size(json_object_get(input, "observed"), "replicas", &size))
         return;
@@ -1044,8 +1049,7 @@ static void play_until(struct replay *replay, int64_t until)
         RB_REMOVE(item_tree, &replay->waiting, item);
         replay->waiting_count--;
         play(replay, item);
-        json_decref(item->record);
-        free(item);
+        free_item(item);
     }
 }
 
@@ -1063,6 +1067,15 @@ static struct item *replay_add_item(struct replay *replay, json_t *record, int64
     return item;
 }
 
+/* NULL: of an unknown version. */
+static struct as_decide_document *decode_decision(const struct log_line *line)
+{
+    struct as_decide_document *document = NULL;
+    struct as_error error = AS_ERROR_INIT;
+
+    return as_decision_decode_record(line->text, line->size, &document, &error) ? NULL : document;
+}
+
 static void replay_take_decision(struct replay *replay, json_t *record, int64_t at)
 {
     struct logged *target = get_logged(replay, as_record_get_text(record, "target"));
@@ -1076,6 +1089,8 @@ static void replay_take_decision(struct replay *replay, json_t *record, int64_t 
     if (!is_first && counts <= target->decided)
         counts = target->decided + 1;
     struct item *item = replay_add_item(replay, record, counts < at ? counts : at);
+    if (json_object_get(observed, "nodes"))
+        item->document = decode_decision(replay->line);
     if (as_record_get_size(observed, "replicas", &size))
         item->is_foreign = !is_first && size != target->size;
     replay->foreign += item->is_foreign;
@@ -1147,6 +1162,7 @@ static int replay_rules_read_record(void *context, const struct log_line *line, 
         replay->clock_changes++;
     }
     replay->last = time.us + replay->shift;
+    replay->line = line;
     for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
         if (strcmp(kinds[i].kind, kind) == 0)
             kinds[i].apply(replay, record, replay->last);
@@ -1164,8 +1180,7 @@ static void replay_clear(struct replay *replay)
 
     while ((item = RB_MIN(item_tree, &replay->waiting))) {
         RB_REMOVE(item_tree, &replay->waiting, item);
-        json_decref(item->record);
-        free(item);
+        free_item(item);
     }
     HASH_ITER (hh, replay->targets, target, next) {
         HASH_DEL(replay->targets, target);

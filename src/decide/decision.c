@@ -6,6 +6,7 @@
  * document. Snapshots of pools have their tables in decision_snapshot.c, actions their functions in
  * decision_action.c.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,7 @@
 
 #include "decision_private.h"
 
-#define CORES_MAX 1000000000        /* of all nodes */
-#define INPUT_MAX ((size_t)1 << 30) /* bytes of a parsed value as text */
+#define CORES_MAX 1000000000 /* of all nodes */
 
 /* The input with its snapshot, for rows of both. */
 struct document {
@@ -680,17 +680,13 @@ static int decode_root(struct as_decide_document *document, const struct tree_va
     return as_read_result(&reader);
 }
 
-int as_decision_decode_input(const char *json, size_t size,
-                             struct as_decide_document **document_out, struct as_error *error)
+static int decode_document(const struct tree_value *root, struct as_decide_document **document_out,
+                           struct as_error *error)
 {
-    AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *document = NULL;
-    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
+    AS_CLEANUP(as_decide_document_free_p)
+    struct as_decide_document *document = as_xcalloc(1, sizeof(*document));
 
-    int status = tree_load(&tree, json, size, error);
-    if (status)
-        return status;
-    document = as_xcalloc(1, sizeof(*document));
-    status = decode_root(document, tree.root, error);
+    int status = decode_root(document, root, error);
     if (status)
         return status;
     *document_out = document;
@@ -698,14 +694,32 @@ int as_decision_decode_input(const char *json, size_t size,
     return 0;
 }
 
-int as_decision_decode_input_value(const struct json_t *value,
-                                   struct as_decide_document **document_out, struct as_error *error)
+int as_decision_decode_input(const char *json, size_t size,
+                             struct as_decide_document **document_out, struct as_error *error)
 {
-    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT_OPEN(INPUT_MAX);
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
 
-    as_json_dump(value, &text);
-    int status = as_buf_check(&text);
-    return status ? status : as_decision_decode_input(text.data, text.size, document_out, error);
+    int status = tree_load(&tree, json, size, error);
+    return status ? status : decode_document(tree.root, document_out, error);
+}
+
+int as_decision_decode_record(const char *line, size_t size,
+                              struct as_decide_document **document_out, struct as_error *error)
+{
+    static const struct tree_part parts[] = {{.name = "input"}, {.name = NULL}};
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
+
+    if (tree_parse(&tree, line, size, parts, error) < 0)
+        return -EBADMSG;
+    const struct tree_value *input = tree_find(tree.root, "input");
+    if (!input || tree.has_nuls) {
+        as_error_set(error, input ? "a text of `input` has a NUL" : "the decision has no `input`");
+        return -EBADMSG;
+    }
+    int status = decode_document(input, document_out, error);
+    if (status)
+        as_error_wrap(error, "input");
+    return status;
 }
 
 struct as_decide_document *as_decide_document_free(struct as_decide_document *document)

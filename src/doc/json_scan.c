@@ -378,3 +378,29 @@ enum json_token json_scan_next(struct json_scan *scan)
     } while (token == JSON_TOKEN_NONE);
     return token;
 }
+
+bool json_scan_find_member(const char *json, size_t size, const char *name, const char **value_out,
+                           size_t *size_out)
+{
+    struct json_scan scan;
+    enum json_token token;
+    const char *begin = NULL;
+    bool is_next = false, is_found = false;
+
+    json_scan_init(&scan, 1);
+    json_scan_feed(&scan, json, size);
+    do {
+        token = json_scan_next(&scan);
+        if (token == JSON_TOKEN_CLOSE && begin && scan.depth == 1) {
+            *value_out = begin;
+            *size_out = (size_t)(scan.at - begin);
+            is_found = true;
+        } else if ((token == JSON_TOKEN_OBJECT || token == JSON_TOKEN_ARRAY) && is_next) {
+            begin = scan.at - 1;
+        }
+        is_next = token == JSON_TOKEN_NAME && scan.depth == 1 && scan.text_size == strlen(name) &&
+                  memcmp(scan.text, name, scan.text_size) == 0;
+    } while (token != JSON_TOKEN_MORE && token != JSON_TOKEN_ERROR && !is_found);
+    json_scan_deinit(&scan);
+    return is_found;
+}

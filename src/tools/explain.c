@@ -1125,10 +1125,9 @@ static struct as_decide_document *decode_input(const struct as_explanation *expl
 {
     struct as_decide_document *document = NULL;
     struct as_error error = AS_ERROR_INIT;
-    json_t *input = json_object_get(explanation->decision, "input");
-    if (!input || as_decision_decode_input_value(input, &document, &error) != 0)
-        return NULL;
-    return document;
+    return as_decision_decode_record(explanation->line, explanation->line_size, &document, &error)
+               ? NULL
+               : document;
 }
 
 /* No value was used, as no node is open. */

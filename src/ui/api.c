@@ -69,16 +69,20 @@ void api_hide_credentials(const struct api_request *request, json_t *record)
     json_array_foreach(record, i, value) api_hide_credentials(request, value);
 }
 
-bool api_write_document(struct api_request *request, const char *json, size_t size)
+char *api_copy_document(const struct api_request *request, const char *json, size_t size)
 {
-    if (api_is_whole(request)) {
-        as_json_write_raw(&request->json, json, size);
-        return true;
-    }
+    if (api_is_whole(request))
+        return as_xstrndup(json, size);
     json_t *document = json_loadb(json, size, 0, NULL);
     api_hide_credentials(request, document);
-    AS_CLEANUP(as_free_p) char *text = json_dumps(document, JSON_COMPACT);
+    char *text = json_dumps(document, JSON_COMPACT);
     json_decref(document);
+    return text;
+}
+
+bool api_write_document(struct api_request *request, const char *json, size_t size)
+{
+    AS_CLEANUP(as_free_p) char *text = api_copy_document(request, json, size);
     if (text)
         as_json_write_raw(&request->json, text, strlen(text));
     return text != NULL;

@@ -149,7 +149,10 @@ const char *api_find_failure(const struct as_api *api, const char *target); /* o
 const char *api_show_credential(const struct api_request *request, const char *name);
 /* The same for all names in a JSON document with "who", in place. */
 void api_hide_credentials(const struct api_request *request, json_t *document);
-/* Writes such a document. False: it is no JSON. */
+/* The text of such a document as the reader may see it, for free(). NULL: it is no JSON. */
+char *api_copy_document(const struct api_request *request, const char *json,
+                        size_t size) AS_MUST_USE;
+/* Writes that. False: it is no JSON. */
 bool api_write_document(struct api_request *request, const char *json, size_t size) AS_MUST_USE;
 
 /*

@@ -4,12 +4,14 @@
  * the action log has everything.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/decision.h>
+#include <alertscaler/doc/json_scan.h>
 #include <alertscaler/log/record.h>
 #include <alertscaler/tools/explain.h>
 #include <alertscaler/tools/record_text.h>
@@ -99,48 +101,59 @@ static const struct kept_decision *find_next(const struct kept_decision *decisio
     return next;
 }
 
-/* The decision's record is there. Fills from what is kept; free it with explanation_deinit. False:
- * the record cannot be read. */
-static bool explanation_init(const struct api_request *request,
-                             const struct kept_decision *decision,
-                             struct as_explanation *explanation_out)
+struct shown { /* an explanation, and what it borrows and JSON values do not own */
+    struct as_explanation explanation;
+    char *line;
+};
+
+/* The decision's record is there. Fills from what is kept; free it with shown_deinit. False: the
+ * record cannot be read. */
+static bool shown_init(const struct api_request *request, const struct kept_decision *decision,
+                       struct shown *shown_out)
 {
-    json_t *record = page_decision_load(decision->record, decision->record_size);
+    struct as_explanation *explanation = &shown_out->explanation;
+    char *line = api_copy_document(request, decision->record, decision->record_size);
+    json_t *record = line ? page_decision_load(line, strlen(line)) : NULL;
     const struct kept_decision *next = find_next(decision);
     const struct kept_decision *pool = api_find_decision(request->api, decision->pool_decision);
     if (pool && !page_may_see_target(request, pool->target_name, pool->target))
         pool = NULL;
-    if (!record)
+    if (!record) {
+        free(line);
         return false;
-    *explanation_out = (struct as_explanation){
+    }
+    shown_out->line = line;
+    *explanation = (struct as_explanation){
         .decision = record,
+        .line = line,
+        .line_size = strlen(line),
         .actions = json_array(),
         .incidents = json_array(),
         .assignments = json_array(),
         .pool = pool ? page_decision_load(pool->record, pool->record_size) : NULL,
         .until = {.set = next != NULL, .at = next ? next->at : (as_wall_time){0}},
     };
-    add_actions(explanation_out->actions, decision);
-    add_assignments(request, decision, explanation_out->assignments);
-    api_hide_credentials(request, record);
-    api_hide_credentials(request, explanation_out->actions);
-    api_hide_credentials(request, explanation_out->assignments);
-    api_hide_credentials(request, explanation_out->pool);
-    struct opening opening = {json_object_get(record, "incidents"), explanation_out->incidents};
+    add_actions(explanation->actions, decision);
+    add_assignments(request, decision, explanation->assignments);
+    api_hide_credentials(request, explanation->actions);
+    api_hide_credentials(request, explanation->assignments);
+    api_hide_credentials(request, explanation->pool);
+    struct opening opening = {json_object_get(record, "incidents"), explanation->incidents};
     as_engine_visit_incidents(request->view.engine, add_opening, &opening);
     json_t *later = next ? page_decision_load(next->record, next->record_size) : NULL;
-    explanation_out->repeats = json_integer_value(json_object_get(later, "repeats"));
+    explanation->repeats = json_integer_value(json_object_get(later, "repeats"));
     json_decref(later);
     return true;
 }
 
-static void explanation_deinit(struct as_explanation *explanation)
+static void shown_deinit(struct shown *shown)
 {
-    json_decref(explanation->decision);
-    json_decref(explanation->actions);
-    json_decref(explanation->incidents);
-    json_decref(explanation->assignments);
-    json_decref(explanation->pool);
+    json_decref(shown->explanation.decision);
+    json_decref(shown->explanation.actions);
+    json_decref(shown->explanation.incidents);
+    json_decref(shown->explanation.assignments);
+    json_decref(shown->explanation.pool);
+    free(shown->line);
 }
 
 /* --- parts --- */
@@ -232,23 +245,20 @@ static void print_document(const struct api_request *request,
                            const struct as_explanation *explanation, const char *id)
 {
     struct as_buf *out = page_get_out(request);
-    struct as_decide_document *document = NULL;
-    struct as_error error = AS_ERROR_INIT;
-    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(DOCUMENT_MAX);
-    const int status = as_decision_decode_input_value(
-        json_object_get(explanation->decision, "input"), &document, &error);
-    if (status == 0)
-        as_decision_encode_input(&document->input, &text);
-    as_decide_document_free(document);
+    const char *document = NULL;
+    size_t size = 0;
 
     page_part(request, "The document");
     as_buf_append_str(out, "<p>Everything that this decision depends on. <code>alertscaler decide"
                            "</code> computes it again. The whole record is at ");
     page_link(request, page_get_out(request), "/api/v1/decisions/", id, "the API");
     as_buf_append_str(out, ".</p>\n");
-    if (status == 0 && as_buf_check(&text) == 0) {
+    if (json_scan_find_member(explanation->line, explanation->line_size, "input", &document,
+                              &size) &&
+        size <= DOCUMENT_MAX) {
+        AS_CLEANUP(as_free_p) char *text = as_xstrndup(document, size);
         as_buf_append_str(out, "<textarea readonly rows=\"8\" aria-label=\"The document\">");
-        html_text(out, text.data);
+        html_text(out, text);
         as_buf_append_str(out, "</textarea>\n");
     }
 }
@@ -274,7 +284,7 @@ static void page_decision_print_decision(struct api_request *request,
 void page_answer_decision(struct api_request *request)
 {
     AS_CLEANUP(as_free_p) char *id = api_decode_rest(request);
-    struct as_explanation explanation;
+    struct shown shown;
     if (!page_has_engine(request))
         return;
     const struct kept_decision *decision = id ? api_find_decision(request->api, id) : NULL;
@@ -285,14 +295,14 @@ void page_answer_decision(struct api_request *request)
                     DECISIONS_MAX);
         return;
     }
-    if (!decision->record || !explanation_init(request, decision, &explanation)) {
+    if (!decision->record || !shown_init(request, decision, &shown)) {
         page_refuse(request, 404, "The decision is too long",
                     "Its record is too long to be kept in memory. The action log has it: "
                     "alertscaler explain --target NAME --at TIME.");
         return;
     }
-    page_decision_print_decision(request, decision, &explanation);
-    explanation_deinit(&explanation);
+    page_decision_print_decision(request, decision, &shown.explanation);
+    shown_deinit(&shown);
 }
 
 /*
@@ -410,8 +420,8 @@ static void print_seen(struct api_request *request, const struct kept_decision *
                   decision->id);
     page_print_time(request, decision->at);
     as_buf_append_str(out, "</a> saw it.</p>\n");
-    const int status = as_decision_decode_input_value(
-        json_object_get(explanation->decision, "input"), &document, &error);
+    const int status =
+        as_decision_decode_record(explanation->line, explanation->line_size, &document, &error);
     const struct as_snapshot *snapshot = status == 0 ? document->input.snapshot : NULL;
     if (snapshot && !snapshot->error)
         page_decision_print_groups(request, snapshot);
@@ -428,7 +438,7 @@ static void print_seen(struct api_request *request, const struct kept_decision *
 static void page_decision_print_group(void *context, const struct as_target_view *target)
 {
     struct api_request *request = context;
-    struct as_explanation explanation;
+    struct shown shown;
     AS_CLEANUP(as_free_p)
     char *title = as_xasprintf("Nodes of %s", *target->name ? target->name : target->id);
     if (!page_may_see_target(request, target->name, target->id)) {
@@ -440,9 +450,9 @@ static void page_decision_print_group(void *context, const struct as_target_view
     as_buf_append_str(page_get_out(request), "<p>");
     page_link_target(request, page_get_out(request), target->id, target->id);
     as_buf_append_str(page_get_out(request), "</p>\n");
-    if (decision && explanation_init(request, decision, &explanation)) {
-        print_seen(request, decision, &explanation);
-        explanation_deinit(&explanation);
+    if (decision && shown_init(request, decision, &shown)) {
+        print_seen(request, decision, &shown.explanation);
+        shown_deinit(&shown);
     } else {
         html_element(page_get_out(request), "p", "dim",
                      "No decision about it since this replica began to lead.");

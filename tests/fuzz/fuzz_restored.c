@@ -389,6 +389,8 @@ static void read_log(void)
     struct as_history *history = as_history_new(256 * 1024);
     json_t *actions = json_array(), *commands = json_array(), *incidents = json_array();
     json_t *decision = NULL;
+    const char *line = NULL; /* its record */
+    size_t line_size = 0;
     as_wall_time previous = {0};
     while (at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -409,6 +411,8 @@ static void read_log(void)
             if (strcmp(kind, "decision") == 0) {
                 json_decref(decision);
                 decision = json_incref(record);
+                line = at;
+                line_size = (size_t)(newline - at);
             }
         }
         json_decref(record);
@@ -420,6 +424,8 @@ static void read_log(void)
         FILE *out = open_memstream(&text, &text_size);
         FUZZ_CHECK(out);
         as_explain_print(&(struct as_explanation){.decision = decision,
+                                                  .line = line,
+                                                  .line_size = line_size,
                                                   .actions = actions,
                                                   .commands = commands,
                                                   .incidents = incidents},

@@ -84,11 +84,11 @@ void check_rest_request(struct world *world, const struct server_target *target,
 }
 
 /* The answer that `decide` gives to the input of a record; false where it was a dry run's. */
-static bool decide_again(struct world *world, json_t *record, int32_t *desired_out)
+static bool decide_again(struct world *world, const char *line, size_t size, int32_t *desired_out)
 {
     struct as_error error = AS_ERROR_INIT;
     AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *document = NULL;
-    if (as_decision_decode_input_value(json_object_get(record, "input"), &document, &error) != 0) {
+    if (as_decision_decode_record(line, size, &document, &error) != 0) {
         fail(world, "the input of a decision: %s", error.text);
         return false;
     }
@@ -108,7 +108,7 @@ static void check_size(struct world *world, const char *line, size_t size, bool 
         const struct server_target *target = &world->targets[i];
         int32_t desired;
         if (is_seen[i] || pools_has(world, target) || strcmp(target->id, id) != 0 ||
-            !decide_again(world, record, &desired))
+            !decide_again(world, line, size, &desired))
             continue;
         is_seen[i] = true;
         trouble_note(world, TROUBLE_DECIDED_AT_REST);

@@ -16,7 +16,6 @@
 
 struct as_row;
 struct as_rows_schema;
-struct json_t;
 
 struct as_decide_document {
     struct as_decide_input input;
@@ -33,10 +32,11 @@ int as_decision_decode_input(const char *json, size_t size,
                              struct as_decide_document **document_out,
                              struct as_error *error) AS_MUST_USE;
 
-/* The same from a parsed value, of which it keeps nothing. */
-int as_decision_decode_input_value(const struct json_t *value,
-                                   struct as_decide_document **document_out,
-                                   struct as_error *error) AS_MUST_USE;
+/* The same of the member `input` of a decision's record: a line of the action log. The other
+ * members are not read. */
+int as_decision_decode_record(const char *line, size_t size,
+                              struct as_decide_document **document_out,
+                              struct as_error *error) AS_MUST_USE;
 /* Decides what the document says; of a pool it makes the plan first, which may take 100 ms. */
 void as_decide_document_decide(struct as_decide_document *document,
                                struct as_decision *decision_out);

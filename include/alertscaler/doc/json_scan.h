@@ -68,4 +68,10 @@ uint64_t json_scan_get_offset(const struct json_scan *scan);
 /* Whether a document has begun and not ended. */
 bool json_scan_is_inside(const struct json_scan *scan);
 
+/* The bytes of a member's value, an object or an array, in a whole document; they are borrowed. The
+ * first one counts. False: the document's root has no such member, or is no valid JSON up to its
+ * end. */
+bool json_scan_find_member(const char *json, size_t size, const char *name, const char **value_out,
+                           size_t *size_out) AS_MUST_USE;
+
 #endif

@@ -14,6 +14,8 @@
 
 struct as_explanation { /* records of the action log; all borrowed */
     json_t *decision;
+    const char *line; /* the decision's record as it was read, of which `decision` is the tree */
+    size_t line_size;
     json_t *actions;  /* what followed, in order */
     json_t *commands; /* operators' orders on the target: the last before, and all since; NULL: none
                          possible */
