@@ -102,45 +102,16 @@ void actions_begin(struct as_engine *engine, struct target *target,
     commit_intent(engine, target);
 }
 
-/* An operator's order: without a rule. */
-void actions_begin_ordered(struct as_engine *engine, struct target *target,
-                           const struct as_observation *observation)
+/* No rule counts it. */
+void actions_begin_change(struct as_engine *engine, struct target *target,
+                          const struct as_observation *observation, const struct change *change)
 {
-    const struct as_ordered_state *ordered = &target->ordered;
     struct intent *intent =
-        action_begin(engine, target, observation, ordered->replicas, ordered->id, NULL);
-    intent->state.is_ordered = true;
-    intent->is_narrowed = ordered->sender != NULL;
-    commit_intent(engine, target);
-}
-
-/* The cause is the decision or command that asked for more than came; no rule counts it. */
-void actions_begin_take_back(struct as_engine *engine, struct target *target,
-                             const struct as_observation *observation, int32_t to)
-{
-    const struct as_scaleup_state *scaleup = &target->scaleup;
-    action_begin(engine, target, observation, to, scaleup->id, NULL)->state.is_ordered =
-        scaleup->is_ordered;
-    commit_intent(engine, target);
-}
-
-/* The cause is the pool's decision; no rule counts it. */
-void actions_begin_clean_up(struct as_engine *engine, struct target *target,
-                            const struct as_observation *observation, int32_t to)
-{
-    action_begin(engine, target, observation, to, target->overdue.decision, NULL)->is_clean_up =
-        true;
-    commit_intent(engine, target);
-}
-
-/* Of a container's resource: the cause is the decision or command of its last change. */
-void actions_begin_resize(struct as_engine *engine, struct target *target,
-                          const struct as_observation *observation, int32_t to)
-{
-    const struct as_resize_state *resize = &target->resize;
-    struct intent *intent = action_begin(engine, target, observation, to, resize->id, NULL);
-    intent->state.is_ordered = resize->is_ordered;
-    intent->later_than = resize->later_than;
+        action_begin(engine, target, observation, change->to, change->cause, NULL);
+    intent->state.is_ordered = change->is_ordered;
+    intent->is_narrowed = change->is_narrowed;
+    intent->is_clean_up = change->is_clean_up;
+    intent->later_than = change->later_than;
     commit_intent(engine, target);
 }
 
@@ -560,3 +531,14 @@ void actions_record_failure(struct as_engine *engine, struct target *target,
     target->failure = observation->outcome;
     target->failure_repeats = 0;
 }
+
+static void in_doubt_drop_sizes(struct as_engine *engine, struct target *target,
+                                const struct other_object *why)
+{
+    actions_supersede_in_doubt(engine, target, why->given_up);
+}
+
+const struct concern concern_in_doubt = {
+    .name = "requests in doubt",
+    .forget_sizes = in_doubt_drop_sizes,
+};

@@ -177,3 +177,9 @@ void after_forget(struct as_engine *engine, struct target *target)
     }
     target_set_config(engine, target, NULL);
 }
+
+const struct concern concern_after = {
+    .name = "after",
+    .release = after_release,
+    .forget = after_forget,
+};

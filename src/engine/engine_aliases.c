@@ -17,6 +17,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/engine/engine.h>
 
+#include "engine_concerns.h"
 #include "engine_registry.h"
 
 /* What was read longer ago is read anew before another target relies on it. */
@@ -384,3 +385,8 @@ void aliases_on_rules(struct as_engine *engine)
         end_waiting(engine, target);
     }
 }
+
+const struct concern concern_aliases = {
+    .name = "aliases",
+    .forget = alias_forget,
+};

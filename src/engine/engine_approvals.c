@@ -396,3 +396,31 @@ void approvals_note_step(struct as_engine *engine, struct target *target, const 
         return;
     free_steps_add(target, engine->mono, &(struct as_free_step){rule, change, moment_now(engine)});
 }
+
+static as_mono_time approvals_get_forget_time(const struct target *target)
+{
+    const size_t count = target->free_step_count;
+    return count > 0 ? (as_mono_time){as_time_add(target->free_steps[count - 1].at.mono.us,
+                                                  AS_APPROVAL_SPAN_US)}
+                     : (as_mono_time){INT64_MIN};
+}
+
+static void approvals_drop_sizes(struct as_engine *engine, struct target *target,
+                                 const struct other_object *why)
+{
+    approvals_forget(engine, target, why->cause);
+}
+
+static bool approvals_settle(struct as_engine *engine, struct target *target, int32_t replicas)
+{
+    const bool is_over = approvals_review(engine, target);
+    return approvals_see_size(engine, target, replicas) || is_over;
+}
+
+const struct concern concern_approvals = {
+    .name = "approvals",
+    .get_forget_time = approvals_get_forget_time,
+    .forget_sizes = approvals_drop_sizes,
+    .review = approvals_settle,
+    .on_idle = approvals_review,
+};

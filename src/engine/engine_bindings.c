@@ -258,3 +258,22 @@ void bindings_remake_all(struct as_engine *engine)
     remake_in_order(engine);
     remake_rest(engine);
 }
+
+static bool bindings_are_using(const struct as_engine *engine, const struct target *target)
+{
+    (void)engine;
+    return target->open_bindings > 0;
+}
+
+static void bindings_drop_sizes(struct as_engine *engine, struct target *target,
+                                const struct other_object *why)
+{
+    (void)why;
+    bindings_forget_sizes(engine, target);
+}
+
+const struct concern concern_incidents = {
+    .name = "incidents",
+    .is_using = bindings_are_using,
+    .forget_sizes = bindings_drop_sizes,
+};

@@ -596,3 +596,57 @@ void commands_on_applied(struct target *target, const struct intent *intent)
     if (commands_is_of(target, intent))
         command_drop(target);
 }
+
+static bool commands_are_using(const struct as_engine *engine, const struct target *target)
+{
+    (void)engine;
+    return target->ordered.is_set;
+}
+
+static as_mono_time commands_get_forget_time(const struct target *target)
+{
+    /* a floor holds again if a rule leads here again */
+    return target->floor.size > 0 ? floor_get_end(target) : (as_mono_time){INT64_MIN};
+}
+
+static void commands_drop_sizes(struct as_engine *engine, struct target *target,
+                                const struct other_object *why)
+{
+    commands_supersede(engine, target, why->given_up);
+}
+
+static bool commands_review(struct as_engine *engine, struct target *target, int32_t replicas)
+{
+    (void)replicas;
+    return commands_end_floor(engine, target);
+}
+
+static bool commands_on_unseen(struct as_engine *engine, struct target *target,
+                               enum as_reason outcome)
+{
+    return commands_on_failure(engine, target, outcome, false);
+}
+
+static bool commands_claim(struct as_engine *engine, struct target *target,
+                           const struct as_observation *observation, struct change *change_out)
+{
+    const struct as_ordered_state *ordered = &target->ordered;
+    if (!commands_begin(engine, target, observation))
+        return false;
+    *change_out = (struct change){.to = ordered->replicas,
+                                  .cause = ordered->id,
+                                  .is_ordered = true,
+                                  .is_narrowed = ordered->sender != NULL};
+    return true;
+}
+
+const struct concern concern_commands = {
+    .name = "commands",
+    .is_using = commands_are_using,
+    .get_forget_time = commands_get_forget_time,
+    .forget_sizes = commands_drop_sizes,
+    .on_unseen = commands_on_unseen,
+    .claim = commands_claim,
+    .review = commands_review,
+    .on_idle = commands_end_floor,
+};

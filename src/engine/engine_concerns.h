@@ -17,9 +17,17 @@ struct other_object {             /* why the sizes of a target mean nothing any 
     const char *cause, *given_up; /* for what ends; for an action that is given up */
 };
 
-/* A row: what a concern says and does at one place of a target's way. NULL: nothing. */
+struct change { /* of the size, without a decision */
+    int32_t to;
+    const char *cause; /* id of the decision or command that led to it; borrowed */
+    bool is_ordered, is_narrowed, is_clean_up; /* as in struct intent */
+    as_maybe_time later_than;
+};
+
+/* A row: a hook for each place where phases, decisions and actions ask all concerns. NULL: the
+ * concern has no part in it. Its module defines the row. */
 struct concern {
-    const char *name; /* NULL: the end of the table */
+    const char *name;
     /* Something wants the target to be observed and decided. */
     bool (*is_using)(const struct as_engine *engine, const struct target *target);
     /* Until when a target that nothing uses must be remembered; INT64_MIN: not at all. */
@@ -29,10 +37,10 @@ struct concern {
                          const struct other_object *why);
     /* The target could not be observed. True: it is to be stored. */
     bool (*on_unseen)(struct as_engine *engine, struct target *target, enum as_reason outcome);
-    /* May ask for a size without a decision: the first that begins a change (true) is the last that
-     * is asked. */
+    /* May request a size without a decision: the first concern that requests one (true) is the last
+     * one that is asked. */
     bool (*claim)(struct as_engine *engine, struct target *target,
-                  const struct as_observation *observation);
+                  const struct as_observation *observation, struct change *change_out);
     /* Before a decision: ends what is over. True: the target is to be stored. */
     bool (*review)(struct as_engine *engine, struct target *target, int32_t replicas);
     void (*fill_input)(struct as_engine *engine, const struct target *target,
@@ -47,7 +55,43 @@ struct concern {
     void (*forget)(struct as_engine *engine, struct target *target);
 };
 
-extern const struct concern engine_concerns[];
+/* The table, in the order in which each hook is called. The order matters where a hook has effects:
+ * the simulator's digests notice another one. ROW(ID, name): CONCERN_ID is the index of the row
+ * concern_name. */
+#define ENGINE_CONCERNS(ROW)                                                                       \
+    ROW(LIMITS, limits)                                                                            \
+    ROW(ALIASES, aliases)                                                                          \
+    ROW(POOLS, pools)                                                                              \
+    ROW(AFTER, after)                                                                              \
+    ROW(CONTENTION, contention)                                                                    \
+    ROW(ENDINGS, endings)                                                                          \
+    ROW(INCIDENTS, incidents)                                                                      \
+    ROW(SCALEUPS, scaleups)                                                                        \
+    ROW(RESIZES, resizes)                                                                          \
+    ROW(EVALUATIONS, evaluations)                                                                  \
+    ROW(IN_DOUBT, in_doubt)                                                                        \
+    ROW(METRIC_GAPS, metric_gaps)                                                                  \
+    ROW(COMMANDS, commands)                                                                        \
+    ROW(APPROVALS, approvals)                                                                      \
+    ROW(SCHEDULES, schedules)                                                                      \
+    ROW(UNREGISTERED, unregistered)                                                                \
+    ROW(FORBIDDEN, forbidden)                                                                      \
+    ROW(HISTORY, history)
+
+#define CONCERN_ID(ID, name) CONCERN_##ID,
+enum concern_id { ENGINE_CONCERNS(CONCERN_ID) CONCERN_COUNT };
+#undef CONCERN_ID
+
+#define CONCERN_ROW(ID, name) extern const struct concern concern_##name;
+ENGINE_CONCERNS(CONCERN_ROW)
+#undef CONCERN_ROW
+
+extern const struct concern *const engine_concerns[]; /* the last one is NULL */
+
+/* `concern` is each row of the engine's table in turn. */
+#define FOR_CONCERNS(engine, concern)                                                              \
+    for (const struct concern *const *row_ = (engine)->concerns, *concern; (concern = *row_);      \
+         row_++)
 
 /*
  * Increases of node groups, and of workloads with ready_timeout, that have not arrived yet.

@@ -208,3 +208,15 @@ as_mono_time contention_get_forget_time(const struct target *target)
     const struct as_moment last = contention->reverted_changes[contention->count - 1].at;
     return (as_mono_time){as_time_add(last.mono.us, AS_CONTENDED_US)};
 }
+
+static void contention_forget_sizes(struct as_engine *engine, struct target *target,
+                                    const struct other_object *why)
+{
+    contention_end(engine, target, why->cause);
+}
+
+const struct concern concern_contention = {
+    .name = "contention",
+    .get_forget_time = contention_get_forget_time,
+    .forget_sizes = contention_forget_sizes,
+};

@@ -485,7 +485,7 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         .proposal_count = proposals->count,
     };
     input->config.cooldown = locks.cooldown;
-    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+    FOR_CONCERNS (engine, concern)
         if (concern->fill_input)
             concern->fill_input(engine, target, observation, input);
     input->nodes = observation->nodes;
@@ -768,7 +768,7 @@ void decisions_make(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation, struct outcome *outcome_out)
 {
     bool is_reviewed = false;
-    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+    FOR_CONCERNS (engine, concern)
         if (concern->review && concern->review(engine, target, observation->replicas))
             is_reviewed = true;
     if (is_reviewed)

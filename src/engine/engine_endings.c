@@ -327,3 +327,31 @@ void endings_forget_sizes(struct target *target)
             ending_free(target, ending);
     }
 }
+
+static bool endings_are_using(const struct as_engine *engine, const struct target *target)
+{
+    (void)engine;
+    return target->ending_count > 0;
+}
+
+static void endings_drop_sizes(struct as_engine *engine, struct target *target,
+                               const struct other_object *why)
+{
+    (void)engine, (void)why;
+    endings_forget_sizes(target);
+}
+
+static bool endings_on_unseen(struct as_engine *engine, struct target *target,
+                              enum as_reason outcome)
+{
+    (void)outcome;
+    return endings_review(engine, target, -1);
+}
+
+const struct concern concern_endings = {
+    .name = "endings",
+    .is_using = endings_are_using,
+    .forget_sizes = endings_drop_sizes,
+    .on_unseen = endings_on_unseen,
+    .review = endings_review,
+};

@@ -339,3 +339,15 @@ void evaluation_forget_pods(struct as_engine *engine, struct target *target)
         evaluation_settle(engine, evaluation);
     }
 }
+
+static void evaluations_drop_sizes(struct as_engine *engine, struct target *target,
+                                   const struct other_object *why)
+{
+    (void)why;
+    evaluation_forget_pods(engine, target);
+}
+
+const struct concern concern_evaluations = {
+    .name = "evaluations",
+    .forget_sizes = evaluations_drop_sizes,
+};

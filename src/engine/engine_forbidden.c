@@ -179,3 +179,16 @@ void forbidden_fill(struct as_engine *engine, const struct target *target,
     input->forbidden = list.rows;
     input->forbidden_count = list.count;
 }
+
+static void forbidden_fill_input(struct as_engine *engine, const struct target *target,
+                                 const struct as_observation *observation,
+                                 struct as_decide_input *input)
+{
+    (void)observation;
+    forbidden_fill(engine, target, input);
+}
+
+const struct concern concern_forbidden = {
+    .name = "forbidden",
+    .fill_input = forbidden_fill_input,
+};

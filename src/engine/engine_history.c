@@ -5,6 +5,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine_concerns.h"
 #include "engine_effects.h"
 #include "engine_registry.h"
 #include "engine_state.h"
@@ -255,3 +256,32 @@ void steps_count(struct as_engine *engine, struct target *target, const struct i
     if (intent->state.rule[0] != '\0' && !group_find(target, intent->state.rule))
         count_kept_step(engine, target, intent);
 }
+
+static as_mono_time history_get_forget_time(const struct target *target)
+{
+    const struct as_moment moments[] = {target->locks.last_up,        target->locks.last_down,
+                                        target->locks.dry_last_up,    target->locks.dry_last_down,
+                                        target->locks.last_step_down, target->locks.last_return};
+    as_mono_time forget = {INT64_MIN};
+    if (target->event_count > 0) /* also if the locks were ended by hand */
+        forget = target_get_kept_until(target, target->events[target->event_count - 1].at);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(moments); i++) {
+        const as_mono_time kept = target_get_kept_until(target, moments[i]);
+        forget = kept.us > forget.us ? kept : forget;
+    }
+    return forget;
+}
+
+static void history_fill_input(struct as_engine *engine, const struct target *target,
+                               const struct as_observation *observation,
+                               struct as_decide_input *input)
+{
+    (void)observation;
+    history_fill(engine, target, input);
+}
+
+const struct concern concern_history = {
+    .name = "history",
+    .get_forget_time = history_get_forget_time,
+    .fill_input = history_fill_input,
+};

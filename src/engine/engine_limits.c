@@ -457,3 +457,9 @@ void limits_on_rules(struct as_engine *engine, const struct as_limits *old)
         new->scale_down_per_us != old->scale_down_per_us)
         limits_restore(engine);
 }
+
+const struct concern concern_limits = {
+    .name = "limits",
+    .release = limits_on_idle,
+    .forget = limits_forget,
+};

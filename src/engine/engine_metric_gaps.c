@@ -82,3 +82,14 @@ as_mono_time metric_gaps_get_next_due(const struct as_engine *engine, struct tar
     }
     return next;
 }
+
+static bool metric_gaps_end(struct as_engine *engine, struct target *target, int32_t replicas)
+{
+    (void)engine, (void)replicas;
+    return metric_gaps_review(target);
+}
+
+const struct concern concern_metric_gaps = {
+    .name = "metric gaps",
+    .review = metric_gaps_end,
+};

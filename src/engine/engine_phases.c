@@ -175,7 +175,7 @@ static void phase_forget_sizes(struct as_engine *engine, struct target *target,
 {
     target->recommendation_count = 0;
     target->born = moment_now(engine);
-    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+    FOR_CONCERNS (engine, concern)
         if (concern->forget_sizes)
             concern->forget_sizes(engine, target, why);
 }
@@ -248,7 +248,7 @@ static bool is_named(const struct target *target)
 static as_mono_time get_forget_time(const struct as_engine *engine, const struct target *target)
 {
     as_mono_time last = {INT64_MIN};
-    for (const struct concern *concern = engine->concerns; concern->name; concern++) {
+    FOR_CONCERNS (engine, concern) {
         const as_mono_time forget =
             concern->get_forget_time ? concern->get_forget_time(target) : last;
         last = forget.us > last.us ? forget : last;
@@ -267,7 +267,7 @@ static bool is_scheduled(const struct as_engine *engine, const struct target *ta
 /* Something wants it now. */
 static bool is_used(const struct as_engine *engine, const struct target *target)
 {
-    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+    FOR_CONCERNS (engine, concern)
         if (concern->is_using && concern->is_using(engine, target))
             return true;
     return is_scheduled(engine, target);
@@ -383,7 +383,7 @@ static void forget_or_wait(struct as_engine *engine, struct target *target)
     if (target->pins > 0 || target->pause.is_set || target->evaluation_count > 0)
         return; /* the waiter's commit, or the end of the pause, evaluates it again */
     target_set_deadline(engine, target, AS_MONO_NEVER);
-    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+    FOR_CONCERNS (engine, concern)
         if (concern->forget)
             concern->forget(engine, target);
     RB_REMOVE(target_tree, &engine->targets, target);
@@ -439,7 +439,7 @@ void target_settle_down(struct as_engine *engine, struct target *target)
     if (engine->stopping)
         return;
     bool is_over = false;
-    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+    FOR_CONCERNS (engine, concern)
         if (concern->on_idle && concern->on_idle(engine, target))
             is_over = true;
     if (is_over) {
@@ -450,11 +450,11 @@ void target_settle_down(struct as_engine *engine, struct target *target)
         evaluate(engine, target);
     if (target->phase != PHASE_IDLE)
         return;
-    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+    FOR_CONCERNS (engine, concern)
         if (concern->release)
             concern->release(engine, target);
     targets_evaluate_ready(engine); /* before `target` is settled or forgotten */
-    for (const struct concern *concern = engine->concerns; concern->name; concern++) {
+    FOR_CONCERNS (engine, concern) {
         const int64_t us =
             concern->get_observe_us ? concern->get_observe_us(engine, target) : INT64_MAX;
         if (us < INT64_MAX && target->deadline.us > engine->mono.us + us)
@@ -611,7 +611,7 @@ static void phase_on_failed(struct as_engine *engine, struct target *target,
     sources_drop(engine, target);
     actions_record_failure(engine, target, observation);
     bool is_changed = false;
-    for (const struct concern *concern = engine->concerns; concern->name; concern++)
+    FOR_CONCERNS (engine, concern)
         if (concern->on_unseen && concern->on_unseen(engine, target, observation->outcome))
             is_changed = true;
     if (is_changed) {
@@ -681,9 +681,14 @@ void target_on_observed(struct as_engine *engine, struct target *target,
         return;
     if (!target->in_doubt)
         contention_see(engine, target, observation);
-    for (const struct concern *concern = engine->concerns; concern->name; concern++)
-        if (concern->claim && concern->claim(engine, target, observation))
+    struct change change;
+    FOR_CONCERNS (engine, concern) {
+        if (concern->claim && concern->claim(engine, target, observation, &change)) {
+            sources_drop(engine, target);
+            actions_begin_change(engine, target, observation, &change);
             return;
+        }
+    }
     phase_go_on(engine, target, observation);
 }
 

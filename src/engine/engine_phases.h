@@ -6,6 +6,8 @@
 
 #include "engine_state.h"
 
+struct change;
+
 /*
  * How events change a target: evaluated, decided, settled.
  */
@@ -69,14 +71,9 @@ struct proposals {
 
 void actions_begin(struct as_engine *engine, struct target *target,
                    const struct as_observation *observation, const struct outcome *outcome);
-void actions_begin_resize(struct as_engine *engine, struct target *target,
-                          const struct as_observation *observation, int32_t to);
-void actions_begin_ordered(struct as_engine *engine, struct target *target,
-                           const struct as_observation *observation);
-void actions_begin_clean_up(struct as_engine *engine, struct target *target,
-                            const struct as_observation *observation, int32_t to);
-void actions_begin_take_back(struct as_engine *engine, struct target *target,
-                             const struct as_observation *observation, int32_t to);
+/* Without a decision. */
+void actions_begin_change(struct as_engine *engine, struct target *target,
+                          const struct as_observation *observation, const struct change *change);
 void actions_on_intent(struct as_engine *engine, struct target *target);
 void actions_on_scaled(struct as_engine *engine, struct target *target,
                        const struct as_scale_result *result);

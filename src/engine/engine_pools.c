@@ -805,3 +805,65 @@ const char *unregistered_explain(struct as_engine *engine, const struct intent *
                    count == 1 ? "" : "s", count == 1 ? "a node" : "nodes");
     return as_arena_strdup(&engine->arena, text);
 }
+
+static bool pool_is_using(const struct as_engine *engine, const struct target *target)
+{
+    (void)engine;
+    return target->assignment.pool != NULL;
+}
+
+static bool pool_on_unseen(struct as_engine *engine, struct target *target, enum as_reason outcome)
+{
+    assignment_on_unseen(engine, target, outcome);
+    return false;
+}
+
+static int64_t pool_get_observe_us(const struct as_engine *engine, const struct target *target)
+{
+    (void)engine;
+    return target->assignment.pool ? ASSIGNMENT_OBSERVE_US : INT64_MAX;
+}
+
+/* An increase of the pool has failed: the rest of it is not another one. */
+static void pool_fill(struct as_engine *engine, const struct target *target,
+                      const struct as_observation *observation, struct as_decide_input *input)
+{
+    (void)engine, (void)observation;
+    if (!target->pool.is_short)
+        return;
+    input->last_up = (as_maybe_time){0};
+    input->config.cooldown.up_after_down_us = 0;
+}
+
+const struct concern concern_pools = {
+    .name = "pools",
+    .is_using = pool_is_using,
+    .on_unseen = pool_on_unseen,
+    .fill_input = pool_fill,
+    .get_observe_us = pool_get_observe_us,
+    .release = pool_release,
+    .forget = pool_forget,
+};
+
+static bool unregistered_is_using(const struct as_engine *engine, const struct target *target)
+{
+    (void)engine;
+    return target->overdue.count > 0;
+}
+
+static bool unregistered_claim(struct as_engine *engine, struct target *target,
+                               const struct as_observation *observation, struct change *change_out)
+{
+    const int32_t keep = unregistered_review(engine, target, observation);
+    if (keep < 0)
+        return false;
+    *change_out =
+        (struct change){.to = keep, .cause = target->overdue.decision, .is_clean_up = true};
+    return true;
+}
+
+const struct concern concern_unregistered = {
+    .name = "unregistered",
+    .is_using = unregistered_is_using,
+    .claim = unregistered_claim,
+};

@@ -241,3 +241,52 @@ int32_t resize_review(struct as_engine *engine, struct target *target,
         return -1;
     return way == AS_WAYS_DOWN || choose_pods(engine, target, seen) ? size : -1;
 }
+
+static bool resize_is_using(const struct as_engine *engine, const struct target *target)
+{
+    (void)engine;
+    return target->resize.is_open || target->resize.is_above;
+}
+
+static void resize_drop_sizes(struct as_engine *engine, struct target *target,
+                              const struct other_object *why)
+{
+    (void)engine, (void)why;
+    resize_forget(target);
+}
+
+static bool resize_cannot_see(struct as_engine *engine, struct target *target,
+                              enum as_reason outcome)
+{
+    (void)engine;
+    return resize_on_unseen(target, outcome);
+}
+
+static int64_t resize_observe_within(const struct as_engine *engine, const struct target *target)
+{
+    (void)engine;
+    return target->resize.is_open ? SCALEUP_OBSERVE_US : INT64_MAX;
+}
+
+static bool resize_claim(struct as_engine *engine, struct target *target,
+                         const struct as_observation *observation, struct change *change_out)
+{
+    const struct as_resize_state *resize = &target->resize;
+    const int32_t size = resize_review(engine, target, observation);
+    if (size < 0 || target->ordered.is_set)
+        return false;
+    *change_out = (struct change){.to = size,
+                                  .cause = resize->id,
+                                  .is_ordered = resize->is_ordered,
+                                  .later_than = resize->later_than};
+    return true;
+}
+
+const struct concern concern_resizes = {
+    .name = "resizes",
+    .is_using = resize_is_using,
+    .forget_sizes = resize_drop_sizes,
+    .on_unseen = resize_cannot_see,
+    .claim = resize_claim,
+    .get_observe_us = resize_observe_within,
+};

@@ -400,3 +400,49 @@ bool scaleup_remake(struct as_engine *engine, struct target *target)
     target->scaleup.is_open = false; /* no rule uses it: nobody is responsible */
     return true;
 }
+
+static bool scaleup_is_using(const struct as_engine *engine, const struct target *target)
+{
+    (void)engine;
+    return target->scaleup.is_open;
+}
+
+static as_mono_time scaleup_get_forget_time(const struct target *target)
+{
+    return target_get_kept_until(target, target->scaleup.failed);
+}
+
+static void scaleup_drop_sizes(struct as_engine *engine, struct target *target,
+                               const struct other_object *why)
+{
+    (void)engine, (void)why;
+    scaleup_forget_pods(target);
+}
+
+static int64_t scaleup_observe_within(const struct as_engine *engine, const struct target *target)
+{
+    return target->scaleup.is_open ? scaleup_get_observe_us(engine, target) : INT64_MAX;
+}
+
+/* Takes back what did not come. It waits like any action until one may begin; what never served is
+ * no removal that is limited. The scale-up is observed again soon. */
+static bool scaleup_claim(struct as_engine *engine, struct target *target,
+                          const struct as_observation *observation, struct change *change_out)
+{
+    const struct as_scaleup_state *scaleup = &target->scaleup;
+    const int32_t keep = scaleup_review(engine, target, observation);
+    if (keep < 0 || limits_refuse(engine, target, keep, keep))
+        return false;
+    *change_out =
+        (struct change){.to = keep, .cause = scaleup->id, .is_ordered = scaleup->is_ordered};
+    return true;
+}
+
+const struct concern concern_scaleups = {
+    .name = "scale-ups",
+    .is_using = scaleup_is_using,
+    .get_forget_time = scaleup_get_forget_time,
+    .forget_sizes = scaleup_drop_sizes,
+    .claim = scaleup_claim,
+    .get_observe_us = scaleup_observe_within,
+};

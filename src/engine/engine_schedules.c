@@ -97,3 +97,8 @@ as_mono_time schedules_get_due(const struct as_engine *engine, const struct targ
         return AS_MONO_NEVER;
     return (as_mono_time){as_time_add(engine->mono.us, change.at.us - engine->wall.us)};
 }
+
+const struct concern concern_schedules = {
+    .name = "schedules",
+    .fill_input = schedules_fill,
+};

@@ -385,7 +385,7 @@ struct target_place {
 
 struct as_engine {
     struct as_engine_config config;
-    const struct concern *concerns; /* rows; the last has no name */
+    const struct concern *const *concerns; /* rows; the last one is NULL */
     const struct as_ruleset *ruleset;
     struct as_rule_index *index;
     struct as_random random;
@@ -451,6 +451,14 @@ struct as_engine {
 static inline struct as_moment moment_now(const struct as_engine *engine)
 {
     return (struct as_moment){engine->mono, engine->wall};
+}
+
+/* Until when a target remembers the moment; INT64_MIN: it is unset. */
+static inline as_mono_time target_get_kept_until(const struct target *target,
+                                                 struct as_moment moment)
+{
+    return as_moment_is_set(moment) ? (as_mono_time){as_time_add(moment.mono.us, target->keep_us)}
+                                    : (as_mono_time){INT64_MIN};
 }
 
 static inline struct as_moment moment_get_later(struct as_moment a, struct as_moment b)

@@ -69,25 +69,17 @@ static const struct concern night_row = {
     .get_observe_us = night_get_observe_us,
 };
 
-/* The engine's rows, then the example. */
-static void add_row(struct harness *harness)
-{
-    static struct concern rows[64];
-    size_t count = 0;
-    while (engine_concerns[count].name)
-        count++;
-    cr_assert_lt(count + 1, AS_ARRAY_SIZE(rows));
-    memcpy(rows, engine_concerns, count * sizeof(*rows));
-    rows[count] = night_row;
-    rows[count + 1].name = NULL;
-    harness->engine->concerns = rows;
-    memset(&night, 0, sizeof(night));
-}
+/* The engine's rows, then the example: this table is linked in place of the engine's. */
+#define ROW(ID, name) [CONCERN_##ID] = &concern_##name,
+const struct concern *const engine_concerns[] = {
+    ENGINE_CONCERNS(ROW)[CONCERN_COUNT] = &night_row,
+    [CONCERN_COUNT + 1] = NULL,
+};
 
 Test(example_concern, a_row_that_says_nothing_changes_nothing)
 {
     WITH(h, shop);
-    add_row(&h);
+    memset(&night, 0, sizeof(night));
     fire(&h, "Slow", 990);
     cr_said(&h, OPENED "decided web 4>6 scaled by slow; scale web 4>6; acted web 4>6 applied");
     cr_expect_eq(night.reviews, 1);
@@ -99,7 +91,7 @@ Test(example_concern, a_row_that_says_nothing_changes_nothing)
 Test(example_concern, a_row_bounds_decisions)
 {
     WITH(h, shop);
-    add_row(&h);
+    memset(&night, 0, sizeof(night));
     night.is_night = true;
     fire(&h, "Slow", 990);
     cr_said(&h, OPENED "decided web 4>5 scaled by slow; scale web 4>5; acted web 4>5 applied");
@@ -109,7 +101,7 @@ Test(example_concern, a_row_bounds_decisions)
 Test(example_concern, a_row_keeps_a_target_observed)
 {
     WITH(h, shop);
-    add_row(&h);
+    memset(&night, 0, sizeof(night));
     fire(&h, "Slow", 990);
     resolve(&h, "Slow", 990);
     (void)said(&h);
