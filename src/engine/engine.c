@@ -191,7 +191,7 @@ bool as_engine_has_restored_groups(const struct as_engine *engine)
 bool as_engine_is_contended(const struct as_engine *engine, const char *id)
 {
     const struct target *target = target_find_id(engine, id);
-    return target && as_moment_is_set(target->contention.since);
+    return target && contention_is_set(target);
 }
 
 bool as_engine_is_ineffective(const struct as_engine *engine, const char *id, const char *rule)
@@ -268,7 +268,7 @@ static void graveyard_empty(struct as_engine *engine)
     struct target *target;
     while ((target = TAILQ_FIRST(&engine->gone))) {
         TAILQ_REMOVE(&engine->gone, target, in_gone);
-        target_free(target);
+        target_free(engine, target);
     }
     while (engine->former_ref_count > 0)
         as_target_ref_free(engine->former_refs[--engine->former_ref_count]);
@@ -303,7 +303,7 @@ struct as_engine *as_engine_free(struct as_engine *engine)
     RB_FOREACH_SAFE (target, target_tree, &engine->targets, next_target) {
         RB_REMOVE(target_tree, &engine->targets, target);
         sources_drop(engine, target);
-        target_free(target);
+        target_free(engine, target);
     }
     graveyard_empty(engine);
     limits_deinit(engine);

@@ -28,6 +28,16 @@ struct change { /* of the size, without a decision */
  * concern has no part in it. Its module defines the row. */
 struct concern {
     const char *name;
+    size_t size;                         /* of its state on a target; 0: it has none */
+    void (*init)(struct target *target); /* its state is zeros */
+    void (*deinit)(struct target *target);
+    /* The stored form: to it, in the step's memory, and from it, before the first event. */
+    void (*store)(struct as_engine *engine, const struct target *target,
+                  struct as_target_state *state);
+    void (*restore)(struct as_engine *engine, struct target *target,
+                    const struct as_target_state *state);
+    void (*fill_view)(const struct target *target, as_mono_time now, as_wall_time wall,
+                      struct as_target_view *view);
     /* Something wants the target to be observed and decided. */
     bool (*is_using)(const struct as_engine *engine, const struct target *target);
     /* Until when a target that nothing uses must be remembered; INT64_MIN: not at all. */
@@ -324,6 +334,7 @@ void contention_fill_request(const struct as_engine *engine, const struct target
 void contention_see(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation);
 
+bool contention_is_set(const struct target *target); /* also if its time is over */
 bool contention_holds(const struct as_engine *engine, const struct target *target);
 as_mono_time contention_get_end(const struct target *target); /* NEVER: it is not contended */
 /* NULL: it is not contended. */
@@ -335,9 +346,6 @@ void contention_review(struct as_engine *engine, struct target *target);
 /* Ends it now, and forgets what led to it. To be committed with the target. `why`: static or of the
  * step. */
 void contention_end(struct as_engine *engine, struct target *target, const char *why);
-
-/* Until when a target that nothing uses must be remembered for it; INT64_MIN: not at all. */
-as_mono_time contention_get_forget_time(const struct target *target);
 
 /* Whether an object was changed between the two. False if either is "" (it has no version), and for
  * a smaller number: the server lacks the last changes, e.g. after a fail-over. */
@@ -408,7 +416,7 @@ void metric_gaps_fill(struct as_engine *engine, const struct target *target,
 bool metric_gaps_note(struct as_engine *engine, struct target *target,
                       const struct proposals *proposals, const struct as_proposal_result *results);
 /* Forgets those of rules that have no open incident any more. True: the target is to be stored. */
-bool metric_gaps_review(struct target *target);
+bool metric_gaps_drop(struct target *target);
 /* When a rule first falls back. */
 as_mono_time metric_gaps_get_next_due(const struct as_engine *engine, struct target *target);
 

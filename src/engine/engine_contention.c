@@ -17,6 +17,60 @@
 #include "engine_effects.h"
 #include "engine_state.h"
 
+/* Sizes of ours that others set back. */
+struct contention {
+    bool has_own;
+    struct as_own_size own; /* owns its version */
+    struct as_reverted_change
+        reverted_changes[AS_REVERTED_CHANGES_MAX]; /* ascending by time; own their texts */
+    size_t count;
+    struct as_moment since; /* the target is left alone since then; unset: it is not */
+};
+
+static struct contention *get_contention(const struct target *target)
+{
+    return target->parts[CONCERN_CONTENTION];
+}
+
+static void contention_forget_own(struct contention *contention)
+{
+    as_rows_free_texts(as_own_size_rows, &contention->own);
+    contention->own = (struct as_own_size){.version = NULL};
+    contention->has_own = false;
+}
+
+static void contention_drop_oldest(struct contention *contention)
+{
+    as_rows_free_texts(as_reverted_change_rows, &contention->reverted_changes[0]);
+    memmove(contention->reverted_changes, contention->reverted_changes + 1,
+            --contention->count * sizeof(*contention->reverted_changes));
+}
+
+static void contention_clear(struct contention *contention)
+{
+    while (contention->count > 0)
+        contention_drop_oldest(contention);
+    contention_forget_own(contention);
+    contention->since = AS_MOMENT_NEVER;
+}
+
+static void contention_add(struct contention *contention,
+                           const struct as_reverted_change *reverted_change)
+{
+    if (contention->count == AS_REVERTED_CHANGES_MAX)
+        contention_drop_oldest(contention);
+    struct as_reverted_change *copy = &contention->reverted_changes[contention->count++];
+    *copy = *reverted_change;
+    as_rows_own_texts(as_reverted_change_rows, copy);
+}
+
+static const struct as_reverted_change *contention_copy(struct as_engine *engine,
+                                                        const struct contention *contention)
+{
+    return as_rows_copy(&engine->arena, as_reverted_change_rows, contention->reverted_changes,
+                        contention->count, sizeof(*contention->reverted_changes));
+}
+
 /* Numbers; the unit may stand behind (decide/sized.h). */
 static bool contention_is_older(const char *version, const char *other)
 {
@@ -46,7 +100,7 @@ static bool contention_is_within(const struct as_engine *engine, struct as_momen
 void contention_note_own(const struct as_engine *engine, struct target *target,
                          const struct intent *intent, enum as_reason outcome)
 {
-    struct contention *contention = &target->contention;
+    struct contention *contention = get_contention(target);
     contention_forget_own(contention);
     if (!target->ref->kind->is_current || intent->state.from == intent->state.to ||
         outcome != AS_REASON_APPLIED)
@@ -61,7 +115,7 @@ void contention_note_own(const struct as_engine *engine, struct target *target,
 void contention_fill_request(const struct as_engine *engine, const struct target *target,
                              struct as_observe_request *request)
 {
-    const struct contention *contention = &target->contention;
+    const struct contention *contention = get_contention(target);
     request->has_own_size = contention->has_own && !target->in_doubt &&
                             contention_is_within(engine, contention->own.at, AS_REVERTED_WITHIN_US);
     request->own_size = contention->own.to;
@@ -88,8 +142,8 @@ static bool is_comparable(const struct as_own_size *own, const struct as_observa
     return version_is_set(own->version) == version_is_set(observation->version);
 }
 
-static void engine_contention_add(const struct as_engine *engine, struct contention *contention,
-                                  int32_t found, const char *by)
+static void note_reverted(const struct as_engine *engine, struct contention *contention,
+                          int32_t found, const char *by)
 {
     while (contention->count > 0 &&
            !contention_is_within(engine, contention->reverted_changes[0].at, AS_CONTENDED_US))
@@ -105,10 +159,15 @@ static void engine_contention_add(const struct as_engine *engine, struct content
 
 as_mono_time contention_get_end(const struct target *target)
 {
-    const struct as_moment since = target->contention.since;
+    const struct as_moment since = get_contention(target)->since;
     if (!as_moment_is_set(since))
         return AS_MONO_NEVER;
     return (as_mono_time){as_time_add(since.mono.us, AS_CONTENDED_US)};
+}
+
+bool contention_is_set(const struct target *target)
+{
+    return as_moment_is_set(get_contention(target)->since);
 }
 
 bool contention_holds(const struct as_engine *engine, const struct target *target)
@@ -119,7 +178,8 @@ bool contention_holds(const struct as_engine *engine, const struct target *targe
 
 static as_wall_time get_end_wall(const struct as_engine *engine, const struct target *target)
 {
-    return lock_get_end(target->contention.since, AS_CONTENDED_US, engine->mono, engine->wall).wall;
+    return lock_get_end(get_contention(target)->since, AS_CONTENDED_US, engine->mono, engine->wall)
+        .wall;
 }
 
 static const struct as_contended_note *add_note(struct as_engine *engine,
@@ -127,8 +187,8 @@ static const struct as_contended_note *add_note(struct as_engine *engine,
 {
     struct as_contended_note *note = as_arena_alloc(&engine->arena, 1, sizeof(*note));
     *note = (struct as_contended_note){
-        .reverted_changes = contention_copy(engine, &target->contention),
-        .reverted_change_count = target->contention.count,
+        .reverted_changes = contention_copy(engine, get_contention(target)),
+        .reverted_change_count = get_contention(target)->count,
         .until = get_end_wall(engine, target),
     };
     return note;
@@ -155,14 +215,14 @@ static struct as_others_record *add_record(struct as_engine *engine, const struc
 
 static void contention_begin(struct as_engine *engine, struct target *target)
 {
-    target->contention.since = moment_now(engine);
+    get_contention(target)->since = moment_now(engine);
     add_record(engine, target, AS_OTHERS_CONTENDED)->contended = add_note(engine, target);
 }
 
 void contention_see(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation)
 {
-    struct contention *contention = &target->contention;
+    struct contention *contention = get_contention(target);
     struct as_own_size *own = &contention->own;
     contention_review(engine, target);
     const int32_t found = get_found(own, observation);
@@ -173,7 +233,7 @@ void contention_see(struct as_engine *engine, struct target *target,
                              is_towards(own, found) && is_comparable(own, observation) &&
                              !contention_holds(engine, target);
     if (is_reverted)
-        engine_contention_add(engine, contention, found, observation->changed_by);
+        note_reverted(engine, contention, found, observation->changed_by);
     if (is_reverted && contention->count == AS_REVERTED_CHANGES_MAX)
         contention_begin(engine, target);
     contention_forget_own(contention); /* the size is somebody else's now */
@@ -183,8 +243,8 @@ void contention_see(struct as_engine *engine, struct target *target,
 
 void contention_end(struct as_engine *engine, struct target *target, const char *why)
 {
-    const bool was_contended = as_moment_is_set(target->contention.since);
-    contention_clear(&target->contention);
+    const bool was_contended = as_moment_is_set(get_contention(target)->since);
+    contention_clear(get_contention(target));
     if (was_contended)
         add_record(engine, target, AS_OTHERS_OVER)->message = why;
 }
@@ -198,15 +258,65 @@ void contention_review(struct as_engine *engine, struct target *target)
     effect_commit(engine);
 }
 
-as_mono_time contention_get_forget_time(const struct target *target)
+static as_mono_time contention_get_forget_time(const struct target *target)
 {
-    const struct contention *contention = &target->contention;
+    const struct contention *contention = get_contention(target);
     if (as_moment_is_set(contention->since))
         return contention_get_end(target);
     if (contention->count == 0)
         return (as_mono_time){INT64_MIN};
     const struct as_moment last = contention->reverted_changes[contention->count - 1].at;
     return (as_mono_time){as_time_add(last.mono.us, AS_CONTENDED_US)};
+}
+
+static void contention_init(struct target *target)
+{
+    get_contention(target)->since = AS_MOMENT_NEVER;
+}
+
+static void contention_deinit(struct target *target)
+{
+    contention_clear(get_contention(target));
+}
+
+static void contention_store(struct as_engine *engine, const struct target *target,
+                             struct as_target_state *state)
+{
+    const struct contention *contention = get_contention(target);
+    const int64_t age = engine->mono.us - contention->own.at.mono.us;
+    if (contention->has_own && age < AS_REVERTED_WITHIN_US)
+        state->own_size = as_rows_copy(&engine->arena, as_own_size_rows, &contention->own, 1,
+                                       sizeof(contention->own));
+    state->reverted_changes = contention_copy(engine, contention);
+    state->reverted_change_count = contention->count;
+    state->contended = contention->since;
+}
+
+static void contention_restore(struct as_engine *engine, struct target *target,
+                               const struct as_target_state *state)
+{
+    (void)engine;
+    struct contention *contention = get_contention(target);
+    const struct as_own_size *own = state->own_size;
+    if (own) {
+        contention->has_own = true;
+        contention->own = *own;
+        as_rows_own_texts(as_own_size_rows, &contention->own);
+    }
+    if (state->reverted_change_count > 0) {
+        for (size_t i = 0; i < state->reverted_change_count; i++)
+            contention_add(contention, &state->reverted_changes[i]);
+        contention->since = state->contended;
+    }
+}
+
+static void contention_fill_view(const struct target *target, as_mono_time now, as_wall_time wall,
+                                 struct as_target_view *view)
+{
+    const struct contention *contention = get_contention(target);
+    view->reverted_changes = contention->reverted_changes;
+    view->reverted_change_count = contention->count;
+    view->contended_until = lock_get_end(contention->since, AS_CONTENDED_US, now, wall);
 }
 
 static void contention_forget_sizes(struct as_engine *engine, struct target *target,
@@ -217,6 +327,12 @@ static void contention_forget_sizes(struct as_engine *engine, struct target *tar
 
 const struct concern concern_contention = {
     .name = "contention",
+    .size = sizeof(struct contention),
+    .init = contention_init,
+    .deinit = contention_deinit,
+    .store = contention_store,
+    .restore = contention_restore,
+    .fill_view = contention_fill_view,
     .get_forget_time = contention_get_forget_time,
     .forget_sizes = contention_forget_sizes,
 };

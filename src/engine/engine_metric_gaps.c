@@ -11,6 +11,41 @@
 #include "engine_concerns.h"
 #include "engine_registry.h"
 
+struct metric_gaps {
+    struct as_metric_gap_state *items;
+    size_t count;
+};
+
+static struct metric_gaps *get_gaps(const struct target *target)
+{
+    return target->parts[CONCERN_METRIC_GAPS];
+}
+
+static struct as_metric_gap_state *metric_gap_find(const struct target *target, const char *rule)
+{
+    const struct metric_gaps *gaps = get_gaps(target);
+    for (size_t i = 0; i < gaps->count; i++) {
+        if (strcmp(gaps->items[i].rule, rule) == 0)
+            return &gaps->items[i];
+    }
+    return NULL;
+}
+
+static void metric_gap_begin(struct target *target, const struct as_metric_gap_state *state)
+{
+    struct metric_gaps *gaps = get_gaps(target);
+    gaps->items = as_xrealloc_array(gaps->items, gaps->count + 1, sizeof(*gaps->items));
+    gaps->items[gaps->count] = *state;
+    as_rows_own_texts(as_metric_gap_rows, &gaps->items[gaps->count++]);
+}
+
+static void metric_gap_end(struct target *target, struct as_metric_gap_state *gap)
+{
+    struct metric_gaps *gaps = get_gaps(target);
+    as_rows_free_texts(as_metric_gap_rows, gap);
+    *gap = gaps->items[--gaps->count];
+}
+
 /* The rule of a proposal that has, or should have, a value for this decision; NULL: none. */
 static const struct as_rule *find_rule(const struct proposer *origin)
 {
@@ -56,26 +91,28 @@ bool metric_gaps_note(struct as_engine *engine, struct target *target,
     return is_changed;
 }
 
-bool metric_gaps_review(struct target *target)
+bool metric_gaps_drop(struct target *target)
 {
-    const size_t before = target->metric_gap_count;
-    for (size_t i = target->metric_gap_count; i > 0; i--) {
-        const struct group *group = group_find(target, target->metric_gaps[i - 1].rule);
+    struct metric_gaps *gaps = get_gaps(target);
+    const size_t before = gaps->count;
+    for (size_t i = gaps->count; i > 0; i--) {
+        const struct group *group = group_find(target, gaps->items[i - 1].rule);
         if (!group || group->rule->fallback.at_least == 0)
-            metric_gap_end(target, &target->metric_gaps[i - 1]);
+            metric_gap_end(target, &gaps->items[i - 1]);
     }
-    return target->metric_gap_count != before;
+    return gaps->count != before;
 }
 
 as_mono_time metric_gaps_get_next_due(const struct as_engine *engine, struct target *target)
 {
+    const struct metric_gaps *gaps = get_gaps(target);
     as_mono_time next = AS_MONO_NEVER;
-    for (size_t i = 0; i < target->metric_gap_count; i++) {
-        const struct group *group = group_find(target, target->metric_gaps[i].rule);
+    for (size_t i = 0; i < gaps->count; i++) {
+        const struct group *group = group_find(target, gaps->items[i].rule);
         if (!group)
             continue;
         const int64_t after_us = group->rule->fallback.after_us;
-        const int64_t due = as_time_add(target->metric_gaps[i].since.mono.us, after_us);
+        const int64_t due = as_time_add(gaps->items[i].since.mono.us, after_us);
         const bool is_new = after_us == 0 && due == engine->mono.us; /* noted by this decision */
         if ((due > engine->mono.us || is_new) && due < next.us)
             next.us = due;
@@ -83,13 +120,46 @@ as_mono_time metric_gaps_get_next_due(const struct as_engine *engine, struct tar
     return next;
 }
 
-static bool metric_gaps_end(struct as_engine *engine, struct target *target, int32_t replicas)
+static void metric_gaps_deinit(struct target *target)
+{
+    struct metric_gaps *gaps = get_gaps(target);
+    while (gaps->count > 0)
+        metric_gap_end(target, &gaps->items[gaps->count - 1]);
+    free(gaps->items);
+}
+
+static void metric_gaps_store(struct as_engine *engine, const struct target *target,
+                              struct as_target_state *state)
+{
+    const struct metric_gaps *gaps = get_gaps(target);
+    state->metric_gaps = gaps->count > 0
+                             ? as_rows_copy(&engine->arena, as_metric_gap_rows, gaps->items,
+                                            gaps->count, sizeof(*gaps->items))
+                             : as_arena_alloc(&engine->arena, 0, 1);
+    state->metric_gap_count = gaps->count;
+}
+
+static void metric_gaps_restore(struct as_engine *engine, struct target *target,
+                                const struct as_target_state *state)
+{
+    (void)engine;
+    for (size_t i = 0; i < state->metric_gap_count; i++) {
+        if (!metric_gap_find(target, state->metric_gaps[i].rule)) /* a damaged row may repeat it */
+            metric_gap_begin(target, &state->metric_gaps[i]);
+    }
+}
+
+static bool metric_gaps_review(struct as_engine *engine, struct target *target, int32_t replicas)
 {
     (void)engine, (void)replicas;
-    return metric_gaps_review(target);
+    return metric_gaps_drop(target);
 }
 
 const struct concern concern_metric_gaps = {
     .name = "metric gaps",
-    .review = metric_gaps_end,
+    .size = sizeof(struct metric_gaps),
+    .deinit = metric_gaps_deinit,
+    .store = metric_gaps_store,
+    .restore = metric_gaps_restore,
+    .review = metric_gaps_review,
 };

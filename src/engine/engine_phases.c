@@ -340,7 +340,7 @@ static void evaluate(struct as_engine *engine, struct target *target)
         return;
     limits_on_evaluate(target);
     if (!is_needed(engine, target) && !target->in_doubt) {
-        if (metric_gaps_review(target)) {
+        if (metric_gaps_drop(target)) {
             effect_put_target(engine, target);
             effect_commit(engine);
         }

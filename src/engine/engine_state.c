@@ -18,74 +18,6 @@
 #include "engine_concerns.h"
 #include "engine_registry.h"
 
-/* Sizes that others set back */
-
-void contention_forget_own(struct contention *contention)
-{
-    as_rows_free_texts(as_own_size_rows, &contention->own);
-    contention->own = (struct as_own_size){.version = NULL};
-    contention->has_own = false;
-}
-
-void contention_drop_oldest(struct contention *contention)
-{
-    as_rows_free_texts(as_reverted_change_rows, &contention->reverted_changes[0]);
-    memmove(contention->reverted_changes, contention->reverted_changes + 1,
-            --contention->count * sizeof(*contention->reverted_changes));
-}
-
-void contention_clear(struct contention *contention)
-{
-    while (contention->count > 0)
-        contention_drop_oldest(contention);
-    contention_forget_own(contention);
-    contention->since = AS_MOMENT_NEVER;
-}
-
-void contention_add(struct contention *contention, const struct as_reverted_change *reverted_change)
-{
-    if (contention->count == AS_REVERTED_CHANGES_MAX)
-        contention_drop_oldest(contention);
-    struct as_reverted_change *copy = &contention->reverted_changes[contention->count++];
-    *copy = *reverted_change;
-    as_rows_own_texts(as_reverted_change_rows, copy);
-}
-
-const struct as_reverted_change *contention_copy(struct as_engine *engine,
-                                                 const struct contention *contention)
-{
-    return as_rows_copy(&engine->arena, as_reverted_change_rows, contention->reverted_changes,
-                        contention->count, sizeof(*contention->reverted_changes));
-}
-
-static void contention_fill_state(struct as_engine *engine, const struct contention *contention,
-                                  struct as_target_state *state)
-{
-    const int64_t age = engine->mono.us - contention->own.at.mono.us;
-    if (contention->has_own && age < AS_REVERTED_WITHIN_US)
-        state->own_size = as_rows_copy(&engine->arena, as_own_size_rows, &contention->own, 1,
-                                       sizeof(contention->own));
-    state->reverted_changes = contention_copy(engine, contention);
-    state->reverted_change_count = contention->count;
-    state->contended = contention->since;
-}
-
-static void contention_take_state(struct contention *contention,
-                                  const struct as_target_state *state)
-{
-    const struct as_own_size *own = state->own_size;
-    if (own) {
-        contention->has_own = true;
-        contention->own = *own;
-        as_rows_own_texts(as_own_size_rows, &contention->own);
-    }
-    if (state->reverted_change_count > 0) {
-        for (size_t i = 0; i < state->reverted_change_count; i++)
-            contention_add(contention, &state->reverted_changes[i]);
-        contention->since = state->contended;
-    }
-}
-
 /* Requests for approvals, and free steps */
 
 /* A target with more free steps than this has the oldest of a rule added to that rule's next one,
@@ -445,30 +377,6 @@ void pause_free(struct as_pause_state *pause)
     *pause = (struct as_pause_state){0};
 }
 
-struct as_metric_gap_state *metric_gap_find(const struct target *target, const char *rule)
-{
-    for (size_t i = 0; i < target->metric_gap_count; i++) {
-        if (strcmp(target->metric_gaps[i].rule, rule) == 0)
-            return &target->metric_gaps[i];
-    }
-    return NULL;
-}
-
-void metric_gap_begin(struct target *target, const struct as_metric_gap_state *state)
-{
-    struct as_metric_gap_state *metric_gaps = as_xrealloc_array(
-        target->metric_gaps, target->metric_gap_count + 1, sizeof(*target->metric_gaps));
-    metric_gaps[target->metric_gap_count] = *state;
-    as_rows_own_texts(as_metric_gap_rows, &metric_gaps[target->metric_gap_count++]);
-    target->metric_gaps = metric_gaps;
-}
-
-void metric_gap_end(struct target *target, struct as_metric_gap_state *gap)
-{
-    as_rows_free_texts(as_metric_gap_rows, gap);
-    *gap = target->metric_gaps[--target->metric_gap_count];
-}
-
 void ending_free(struct target *target, struct ending *ending)
 {
     TAILQ_REMOVE(&target->endings, ending, in_target);
@@ -609,8 +517,57 @@ void backing_forget(struct backing *backing)
     backing->is_known = false;
 }
 
-struct target *target_free(struct target *target)
+#define ALIGN(size)                                                                                \
+    (((size) + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t))
+
+static struct target *target_alloc(const struct as_engine *engine)
 {
+    size_t count = 0, size = 0;
+    FOR_CONCERNS (engine, concern) {
+        count++;
+        size += ALIGN(concern->size);
+    }
+    const size_t head = ALIGN(sizeof(struct target) + count * sizeof(void *));
+    struct target *target = as_xcalloc(1, head + size);
+    char *at = (char *)target + head;
+    count = 0;
+    FOR_CONCERNS (engine, concern) {
+        target->parts[count++] = concern->size > 0 ? at : NULL;
+        at += ALIGN(concern->size);
+    }
+    return target;
+}
+
+struct target *target_new(const struct as_engine *engine, struct as_target_ref *ref_taken)
+{
+    struct target *target = target_alloc(engine);
+    target->ref = ref_taken;
+    target->deadline = AS_MONO_NEVER;
+    target->failure = AS_REASON_APPLIED;
+    target->observed = target->locks.last_up = target->locks.last_down = AS_MOMENT_NEVER;
+    target->locks.dry_last_up = target->locks.dry_last_down = target->locks.last_step_down =
+        AS_MOMENT_NEVER;
+    target->locks.last_return = AS_MOMENT_NEVER;
+    target->scaleup.failed = target->born = AS_MOMENT_NEVER;
+    target->retry.us = INT64_MIN;
+    RB_INIT(&target->groups);
+    TAILQ_INIT(&target->asks);
+    TAILQ_INIT(&target->endings);
+    TAILQ_INIT(&target->evaluations);
+    TAILQ_INIT(&target->rule_effects);
+    target->ready = -1;
+    TAILQ_INIT(&target->requests);
+    FOR_CONCERNS (engine, concern)
+        if (concern->init)
+            concern->init(target);
+    return target;
+}
+
+struct target *target_free(const struct as_engine *engine, struct target *target)
+{
+    FOR_CONCERNS (engine, concern)
+        if (concern->deinit)
+            concern->deinit(target);
     assignment_free(&target->assignment);
     backing_forget(&target->backing);
     as_arena_deinit(&target->pool.texts);
@@ -632,10 +589,6 @@ struct target *target_free(struct target *target)
     free(target->template_);
     pause_free(&target->pause);
     floor_free(&target->floor);
-    for (size_t i = 0; i < target->metric_gap_count; i++)
-        as_rows_free_texts(as_metric_gap_rows, &target->metric_gaps[i]);
-    free(target->metric_gaps);
-    contention_clear(&target->contention);
     held_free(target);
     free(target->verdict.rule);
     free(target->verdict.holder);
@@ -903,24 +856,6 @@ static void fill_address(struct as_engine *engine, const struct target *target,
     state->entry = is_needed && entry ? as_arena_strdup(&engine->arena, entry) : "";
 }
 
-static void metric_gaps_fill_state(struct as_engine *engine, const struct target *target,
-                                   struct as_target_state *state)
-{
-    state->metric_gaps = target->metric_gap_count > 0
-                             ? as_rows_copy(&engine->arena, as_metric_gap_rows, target->metric_gaps,
-                                            target->metric_gap_count, sizeof(*target->metric_gaps))
-                             : as_arena_alloc(&engine->arena, 0, 1);
-    state->metric_gap_count = target->metric_gap_count;
-}
-
-static void metric_gaps_take_state(struct target *target, const struct as_target_state *state)
-{
-    for (size_t i = 0; i < state->metric_gap_count; i++) {
-        if (!metric_gap_find(target, state->metric_gaps[i].rule)) /* a damaged row may repeat it */
-            metric_gap_begin(target, &state->metric_gaps[i]);
-    }
-}
-
 /* A copy of a state without texts, in the step's memory. */
 static const void *fill_copy(struct as_engine *engine, const void *from, size_t size)
 {
@@ -953,7 +888,6 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     };
     fill_address(engine, target, state);
     fill_endings(engine, target, state);
-    metric_gaps_fill_state(engine, target, state);
     if (target->floor.size > 0)
         state->floor =
             as_rows_copy(&engine->arena, as_floor_rows, &target->floor, 1, sizeof(target->floor));
@@ -962,7 +896,6 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
                                       sizeof(target->ordered));
     fill_scaleup(engine, target, state);
     fill_evaluations(engine, target, state);
-    contention_fill_state(engine, &target->contention, state);
     if (target->resize.is_set)
         state->resize = fill_copy(engine, &target->resize, sizeof(target->resize));
     requests_fill_state(engine, target, state);
@@ -970,6 +903,9 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     state->asked_count = target->pool.asked_count;
     if (target->pause.is_set)
         state->pause = pause_fill_state(engine, &target->pause);
+    FOR_CONCERNS (engine, concern)
+        if (concern->store)
+            concern->store(engine, target, state);
     return state;
 }
 
@@ -1002,7 +938,6 @@ void target_take_state(struct as_engine *engine, struct target *target,
     take_uid(target, state->uid);
     take_history(target, state);
     take_endings(target, state);
-    metric_gaps_take_state(target, state);
     if (state->floor)
         floor_assign(&target->floor, state->floor);
     if (state->ordered) {
@@ -1013,7 +948,6 @@ void target_take_state(struct as_engine *engine, struct target *target,
     if (state->scaleup)
         target->scaleup = *state->scaleup;
     take_evaluations(engine, target, state);
-    contention_take_state(&target->contention, state);
     if (state->resize) {
         target->resize = *state->resize;
         target->resize.is_set = true;
@@ -1024,4 +958,7 @@ void target_take_state(struct as_engine *engine, struct target *target,
         pool_set_asked(&target->pool, state->asked, state->asked_count);
     if (state->template_)
         target->template_ = as_xstrdup(state->template_);
+    FOR_CONCERNS (engine, concern)
+        if (concern->restore)
+            concern->restore(engine, target, state);
 }

@@ -123,16 +123,6 @@ enum phase {
     PHASE_OUTCOME   /* waiting for its commit */
 };
 
-/* Sizes of ours that others set back (engine_contention.c). */
-struct contention {
-    bool has_own;
-    struct as_own_size own; /* owns its version */
-    struct as_reverted_change
-        reverted_changes[AS_REVERTED_CHANGES_MAX]; /* ascending by time; own their texts */
-    size_t count;
-    struct as_moment since; /* the target is left alone since then; unset: it is not */
-};
-
 struct assignment {      /* what a pool has decided for this group (engine_pools.h) */
     struct target *pool; /* NULL: none */
     char *rule, decision[AS_ULID_SIZE]; /* of the pool */
@@ -326,13 +316,10 @@ struct target {
     as_mono_time retry;  /* no new try before then */
     enum as_reason failure;
     uint64_t failure_repeats;
-    struct as_metric_gap_state *metric_gaps;
-    size_t metric_gap_count;
     struct as_pause_state pause;
     TAILQ_ENTRY(target) of_paused;
     struct as_floor_state floor;
     struct as_ordered_state ordered;
-    struct contention contention;
     struct as_scaleup_state scaleup;
     struct as_resize_state resize;
     struct assignment assignment;
@@ -351,6 +338,7 @@ struct target {
     struct turn_after turn_after;
     int32_t managed;  /* its size, if it counts in the budget */
     int64_t removing; /* by an action under way or with unknown outcome */
+    void *parts[];    /* the states of the concerns, by enum concern_id; NULL: no state */
 };
 RB_HEAD(target_tree, target);
 TAILQ_HEAD(target_list, target);
@@ -537,10 +525,6 @@ void ask_free(struct ask *ask);
 void pause_free(struct as_pause_state *pause);
 void floor_free(struct as_floor_state *floor);
 void floor_assign(struct as_floor_state *floor, const struct as_floor_state *state); /* copies */
-struct as_metric_gap_state *metric_gap_find(const struct target *target,
-                                            const char *rule); /* NULL: none of this rule */
-void metric_gap_begin(struct target *target, const struct as_metric_gap_state *state); /* copies */
-void metric_gap_end(struct target *target, struct as_metric_gap_state *gap);
 void ending_free(struct target *target, struct ending *ending);
 struct ending *ending_add(struct target *target, const struct as_ending_state *state);
 /* NULL: none of this rule. */
@@ -554,7 +538,9 @@ struct rule_effect *rule_effect_get(struct target *target, const char *rule);
 void rule_effect_free(struct target *target, struct rule_effect *rule_effect);
 void asked_clear(struct asked *asked);
 void held_free(struct target *target);
-struct target *target_free(struct target *target);
+/* Takes the reference. In no tree yet; one block with the states of its concerns. */
+struct target *target_new(const struct as_engine *engine, struct as_target_ref *ref_taken);
+struct target *target_free(const struct as_engine *engine, struct target *target);
 
 /*
  * Requests for approvals and free steps: their memory, and their stored form.
@@ -577,22 +563,6 @@ struct as_approval_state request_copy_state(struct as_engine *engine,
 void free_steps_add(struct target *target, as_mono_time now, const struct as_free_step *step);
 /* What the rule has added (or taken) within the span. */
 int32_t free_steps_sum(const struct target *target, as_mono_time now, const char *rule, bool is_up);
-
-/*
- * What is remembered of sizes of ours that others set back: in memory, and in the store.
- */
-
-void contention_clear(struct contention *contention); /* frees what it owns: nothing is known */
-void contention_forget_own(struct contention *contention);
-/* Copies its texts; the oldest makes room. */
-void contention_add(struct contention *contention,
-                    const struct as_reverted_change *reverted_change);
-void contention_drop_oldest(struct contention *contention);
-/* In the step's memory. */
-const struct as_reverted_change *contention_copy(struct as_engine *engine,
-                                                 const struct contention *contention);
-
-/* Of two spellings of a target the later contention counts. */
 
 /*
  * Converts the engine's state: for the store, and back.

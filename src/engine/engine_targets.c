@@ -89,24 +89,8 @@ static void note_candidate(struct as_engine *engine, struct target *target)
 
 static struct target *target_make(struct as_engine *engine, struct as_target_ref *ref_taken)
 {
-    struct target *target = as_xcalloc(1, sizeof(*target));
-    target->ref = ref_taken;
-    target->deadline = AS_MONO_NEVER;
-    target->failure = AS_REASON_APPLIED;
-    target->observed = target->locks.last_up = target->locks.last_down = AS_MOMENT_NEVER;
-    target->locks.dry_last_up = target->locks.dry_last_down = target->locks.last_step_down =
-        AS_MOMENT_NEVER;
-    target->locks.last_return = AS_MOMENT_NEVER;
-    target->scaleup.failed = target->born = target->contention.since = AS_MOMENT_NEVER;
+    struct target *target = target_new(engine, ref_taken);
     target->keep_us = KEEP_LOCKS_US;
-    target->retry.us = INT64_MIN;
-    RB_INIT(&target->groups);
-    TAILQ_INIT(&target->asks);
-    TAILQ_INIT(&target->endings);
-    TAILQ_INIT(&target->evaluations);
-    TAILQ_INIT(&target->rule_effects);
-    target->ready = -1;
-    TAILQ_INIT(&target->requests);
     RB_INSERT(target_tree, &engine->targets, target);
     engine->target_count++;
     note_candidate(engine, target);

@@ -132,8 +132,8 @@ static void set_lock_ends(const struct target *target, as_mono_time now, as_wall
         lock_get_end(locks.down, as_cooldown_get_down_after_down(cooldown), now, wall));
 }
 
-static struct as_target_view make_view(const struct target *target, as_mono_time now,
-                                       as_wall_time wall)
+static struct as_target_view make_view(const struct as_engine *engine, const struct target *target,
+                                       as_mono_time now, as_wall_time wall)
 {
     struct as_target_view view = {
         .id = target->ref->id,
@@ -159,8 +159,7 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .waits_for = after_get_blocker(target),
         .did_not_come = target_did_not_come(target, now),
         .ready = scaleup_get_timeout(target) > 0 && target->has_size ? target->ready : -1,
-        .reverted_changes = target->contention.reverted_changes,
-        .reverted_change_count = target->contention.count,
+        .contended_until = AS_MOMENT_NEVER,
     };
     if (target->config)
         view.bounds = target_get_bounds_at(target, now, wall);
@@ -173,9 +172,9 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
             .until = lock_get_end(target->floor.since, target->floor.for_us, now, wall),
         };
     set_lock_ends(target, now, wall, &view.up_locked_until, &view.down_locked_until);
-    view.contended_until = AS_MOMENT_NEVER;
-    if (as_moment_is_set(target->contention.since))
-        view.contended_until = lock_get_end(target->contention.since, AS_CONTENDED_US, now, wall);
+    FOR_CONCERNS (engine, concern)
+        if (concern->fill_view)
+            concern->fill_view(target, now, wall, &view);
     return view;
 }
 
@@ -184,7 +183,7 @@ void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, a
 {
     struct target *target;
     RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
-        const struct as_target_view view = make_view(target, now, wall);
+        const struct as_target_view view = make_view(engine, target, now, wall);
         visit(context, &view);
     }
 }
