@@ -22,6 +22,17 @@
 #include "engine_registry.h"
 #include "engine_state.h"
 
+static struct intent *intent_free(struct intent *intent)
+{
+    if (!intent)
+        return NULL;
+    free((char *)(uintptr_t)intent->state.rule);
+    names_free(intent->take, intent->take_count);
+    request_free(intent->used);
+    free(intent);
+    return NULL;
+}
+
 /* `returned`: how many came back that were to leave: no increase, but a decrease that ended early.
  */
 static void action_note_change(const struct as_engine *engine, struct target *target,
@@ -532,6 +543,12 @@ void actions_record_failure(struct as_engine *engine, struct target *target,
     target->failure_repeats = 0;
 }
 
+static void in_doubt_deinit(struct target *target)
+{
+    intent_free(target->intent);
+    intent_free(target->in_doubt);
+}
+
 static void in_doubt_drop_sizes(struct as_engine *engine, struct target *target,
                                 const struct other_object *why)
 {
@@ -540,5 +557,6 @@ static void in_doubt_drop_sizes(struct as_engine *engine, struct target *target,
 
 const struct concern concern_in_doubt = {
     .name = "requests in doubt",
+    .deinit = in_doubt_deinit,
     .forget_sizes = in_doubt_drop_sizes,
 };

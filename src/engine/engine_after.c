@@ -45,7 +45,7 @@ static bool may_want_less(const struct target *target)
         return !target->assignment.is_up;
     if (target->pool.assignments > 0)
         return target->verdict.direction == AS_DIRECTION_DOWN;
-    return target->open_bindings > 0 || target->ending_count > 0;
+    return target->open_bindings > 0 || endings_are_open(target);
 }
 
 /* Or may be, once it has decided. */

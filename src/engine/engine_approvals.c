@@ -18,6 +18,155 @@
 
 static const char halted[] = "the kill switch was set";
 
+struct request { /* for an approval; of a rule at most one */
+    TAILQ_ENTRY(request) in_target;
+    struct as_approval_state state; /* owns its texts */
+};
+TAILQ_HEAD(request_list, request);
+
+struct approvals {
+    struct request_list requests;
+    struct as_free_step *free_steps; /* ascending by time; own their texts */
+    size_t free_step_count, free_step_capacity;
+};
+
+static struct approvals *get_approvals(const struct target *target)
+{
+    return target->parts[CONCERN_APPROVALS];
+}
+
+struct request *request_free(struct request *request)
+{
+    if (!request)
+        return NULL;
+    as_rows_free_texts(as_approval_rows, &request->state);
+    free(request);
+    return NULL;
+}
+
+/* A target with more free steps than this has the oldest of a rule added to that rule's next one,
+ * which counts longer. */
+#define FREE_STEPS_MAX 1024
+
+static struct request *request_new(const struct as_approval_state *state)
+{
+    struct request *request = as_xcalloc(1, sizeof(*request));
+    request->state = *state;
+    as_rows_own_texts(as_approval_rows, &request->state);
+    return request;
+}
+
+static struct request *request_find(const struct target *target, const char *rule)
+{
+    struct approvals *approvals = get_approvals(target);
+    struct request *request;
+    TAILQ_FOREACH (request, &approvals->requests, in_target) {
+        if (strcmp(request->state.rule, rule) == 0)
+            return request;
+    }
+    return NULL;
+}
+
+static void request_remove(struct target *target, struct request *request)
+{
+    struct approvals *approvals = get_approvals(target);
+    TAILQ_REMOVE(&approvals->requests, request, in_target);
+}
+
+static void request_set_who(struct request *request, const char *who)
+{
+    free((char *)(uintptr_t)request->state.who);
+    request->state.who = as_xstrdup(who);
+}
+
+static as_mono_time request_get_end(const struct request *request)
+{
+    const struct as_approval_state *state = &request->state;
+    switch (state->answer) {
+    case AS_APPROVAL_WAITING:
+        return (as_mono_time){as_time_add(state->asked.mono.us, state->for_us)};
+    case AS_APPROVAL_APPROVED:
+        return (as_mono_time){as_time_add(state->answered.mono.us, state->for_us)};
+    case AS_APPROVAL_DENIED:
+    case AS_APPROVAL_EXPIRED:
+    case AS_APPROVAL_VOID:
+    case AS_APPROVAL_ANSWER_COUNT: break;
+    }
+    return (as_mono_time){as_time_add(state->answered.mono.us, AS_APPROVAL_SPAN_US)};
+}
+
+static struct as_approval_state request_copy_state(struct as_engine *engine,
+                                                   const struct request *request)
+{
+    return *(const struct as_approval_state *)as_rows_copy(
+        &engine->arena, as_approval_rows, &request->state, 1, sizeof(request->state));
+}
+
+static bool is_within_span(const struct as_free_step *step, as_mono_time now)
+{
+    return now.us - step->at.mono.us < AS_APPROVAL_SPAN_US;
+}
+
+static int32_t add_bounded(int32_t a, int32_t b)
+{
+    const int64_t sum = (int64_t)a + b;
+    return sum > INT32_MAX ? INT32_MAX : sum < -INT32_MAX ? -INT32_MAX : (int32_t)sum;
+}
+
+static void remove_step(struct target *target, size_t at)
+{
+    struct approvals *approvals = get_approvals(target);
+    as_rows_free_texts(as_free_step_rows, &approvals->free_steps[at]);
+    approvals->free_step_count--;
+    memmove(approvals->free_steps + at, approvals->free_steps + at + 1,
+            (approvals->free_step_count - at) * sizeof(*approvals->free_steps));
+}
+
+static void unite_oldest(struct target *target)
+{
+    struct approvals *approvals = get_approvals(target);
+    const struct as_free_step *oldest = &approvals->free_steps[0];
+    for (size_t i = 1; i < approvals->free_step_count; i++) {
+        struct as_free_step *step = &approvals->free_steps[i];
+        if (strcmp(step->rule, oldest->rule) == 0 && (step->change > 0) == (oldest->change > 0)) {
+            step->change = add_bounded(step->change, oldest->change);
+            break;
+        }
+    }
+    remove_step(target, 0);
+}
+
+static void free_steps_add(struct target *target, as_mono_time now, const struct as_free_step *step)
+{
+    struct approvals *approvals = get_approvals(target);
+    while (approvals->free_step_count > 0 && !is_within_span(&approvals->free_steps[0], now))
+        remove_step(target, 0);
+    if (approvals->free_step_count >= FREE_STEPS_MAX)
+        unite_oldest(target);
+    approvals->free_steps =
+        as_xgrow(approvals->free_steps, approvals->free_step_count, &approvals->free_step_capacity,
+                 sizeof(*approvals->free_steps));
+    size_t at = approvals->free_step_count++;
+    for (; at > 0 && approvals->free_steps[at - 1].at.mono.us > step->at.mono.us; at--)
+        approvals->free_steps[at] = approvals->free_steps[at - 1];
+    approvals->free_steps[at] = *step;
+    as_rows_own_texts(as_free_step_rows, &approvals->free_steps[at]);
+}
+
+static int32_t free_steps_sum(const struct target *target, as_mono_time now, const char *rule,
+                              bool is_up)
+{
+    struct approvals *approvals = get_approvals(target);
+    int32_t sum = 0;
+    for (size_t i = 0; i < approvals->free_step_count; i++) {
+        const struct as_free_step *step = &approvals->free_steps[i];
+        if (is_within_span(step, now) && (step->change > 0) == is_up &&
+            strcmp(step->rule, rule) == 0)
+            sum = add_bounded(sum, is_up ? step->change : -step->change);
+    }
+    return sum;
+}
+
 static bool approval_is_open(const struct request *request)
 {
     return request->state.answer == AS_APPROVAL_WAITING ||
@@ -89,7 +238,7 @@ static const struct as_rule *find_cause(struct target *target, const struct requ
                 return group->rule;
         }
     }
-    TAILQ_FOREACH (ending, &target->endings, in_target) {
+    TAILQ_FOREACH (ending, endings_get(target), in_target) {
         if (ending->rule && strcmp(ending->state.rule, state->rule) == 0 &&
             strcmp(ending->state.incident, state->incident) == 0 &&
             ending->state.ended.mono.us <= state->asked.mono.us)
@@ -147,9 +296,10 @@ static void approval_expire(struct as_engine *engine, struct target *target,
 
 bool approvals_review(struct as_engine *engine, struct target *target)
 {
+    struct approvals *approvals = get_approvals(target);
     struct request *request, *next;
     bool is_changed = false;
-    TAILQ_FOREACH_SAFE (request, &target->requests, in_target, next) {
+    TAILQ_FOREACH_SAFE (request, &approvals->requests, in_target, next) {
         const char *why = approval_find_reason_against(target, request);
         const bool is_over = request_get_end(request).us <= engine->mono.us;
         if (!why && !is_over)
@@ -165,9 +315,10 @@ bool approvals_review(struct as_engine *engine, struct target *target)
 
 bool approvals_see_size(struct as_engine *engine, struct target *target, int32_t replicas)
 {
+    struct approvals *approvals = get_approvals(target);
     struct request *request, *next;
     bool is_changed = false;
-    TAILQ_FOREACH_SAFE (request, &target->requests, in_target, next) {
+    TAILQ_FOREACH_SAFE (request, &approvals->requests, in_target, next) {
         const struct as_approval_state *state = &request->state;
         if (!approval_is_open(request) ||
             (state->is_up ? replicas < state->to : replicas > state->to))
@@ -180,17 +331,19 @@ bool approvals_see_size(struct as_engine *engine, struct target *target, int32_t
 
 void approvals_forget(struct as_engine *engine, struct target *target, const char *why)
 {
+    struct approvals *approvals = get_approvals(target);
     struct request *request;
-    while ((request = TAILQ_FIRST(&target->requests)))
+    while ((request = TAILQ_FIRST(&approvals->requests)))
         approval_end(engine, target, request, why);
 }
 
 /* Ends the approvals of a target that no action has used yet. True: the target must be stored. */
 static bool revoke(struct as_engine *engine, struct target *target)
 {
+    struct approvals *approvals = get_approvals(target);
     struct request *request, *next;
     bool is_changed = false;
-    TAILQ_FOREACH_SAFE (request, &target->requests, in_target, next) {
+    TAILQ_FOREACH_SAFE (request, &approvals->requests, in_target, next) {
         if (request->state.answer != AS_APPROVAL_APPROVED)
             continue;
         approval_end(engine, target, request, halted);
@@ -212,9 +365,10 @@ void approvals_on_halt(struct as_engine *engine)
 
 as_mono_time approvals_get_next_end(const struct target *target)
 {
+    struct approvals *approvals = get_approvals(target);
     const struct request *request;
     as_mono_time next = AS_MONO_NEVER;
-    TAILQ_FOREACH (request, &target->requests, in_target) {
+    TAILQ_FOREACH (request, &approvals->requests, in_target) {
         const as_mono_time at = request_get_end(request);
         next = at.us < next.us ? at : next;
     }
@@ -224,12 +378,13 @@ as_mono_time approvals_get_next_end(const struct target *target)
 bool approvals_apply(struct as_engine *engine, struct target *target,
                      const struct as_decision *decision)
 {
+    struct approvals *approvals = get_approvals(target);
     const enum as_direction direction = decision->direction;
     struct request *request;
     bool is_changed = false;
     if (direction == AS_DIRECTION_NONE)
         return false;
-    TAILQ_FOREACH (request, &target->requests, in_target) {
+    TAILQ_FOREACH (request, &approvals->requests, in_target) {
         if (!approval_is_open(request) || request->state.is_up == (direction == AS_DIRECTION_UP))
             continue;
         set_answer(engine, request, AS_APPROVAL_VOID);
@@ -245,12 +400,13 @@ bool approvals_apply(struct as_engine *engine, struct target *target,
 void approvals_ask(struct as_engine *engine, struct target *target,
                    const struct desired_approval *desired)
 {
+    struct approvals *approvals = get_approvals(target);
     struct request *old = request_find(target, desired->rule->name), *other, *next;
     char id[AS_ULID_SIZE];
     if (old)
         approval_end(engine, target, old, "it is asked anew");
     /* Its incident is held, for example by a silence: else its rule would be in the decision. */
-    TAILQ_FOREACH_SAFE (other, &target->requests, in_target, next) {
+    TAILQ_FOREACH_SAFE (other, &approvals->requests, in_target, next) {
         if (other->state.answer == AS_APPROVAL_WAITING)
             approval_end(engine, target, other, "another rule asks, and its incident is held");
     }
@@ -271,14 +427,26 @@ void approvals_ask(struct as_engine *engine, struct target *target,
         .answered = AS_MOMENT_NEVER,
         .who = "",
     });
-    TAILQ_INSERT_TAIL(&target->requests, request, in_target);
+    TAILQ_INSERT_TAIL(&approvals->requests, request, in_target);
     (void)approval_record(engine, target, request, AS_APPROVAL_ON_ASKED);
+}
+
+bool approvals_has_steps(const struct target *target)
+{
+    return get_approvals(target)->free_step_count > 0;
+}
+
+bool approvals_sets_aside(const struct target *target, const struct as_rule *rule)
+{
+    const struct request *request = request_find(target, rule->name);
+    return request && request->state.answer != AS_APPROVAL_APPROVED;
 }
 
 static struct request *find_by_id(const struct target *target, const char *id)
 {
+    struct approvals *approvals = get_approvals(target);
     struct request *request;
-    TAILQ_FOREACH (request, &target->requests, in_target) {
+    TAILQ_FOREACH (request, &approvals->requests, in_target) {
         if (strcmp(request->state.id, id) == 0)
             return request;
     }
@@ -365,6 +533,7 @@ void approvals_use(struct as_engine *engine, struct target *target, const char *
 
 bool approvals_return(struct as_engine *engine, struct target *target, struct intent *intent)
 {
+    struct approvals *approvals = get_approvals(target);
     struct request *request = intent->used;
     if (!request)
         return false;
@@ -374,7 +543,7 @@ bool approvals_return(struct as_engine *engine, struct target *target, struct in
         request_free(request);
         return false;
     }
-    TAILQ_INSERT_TAIL(&target->requests, request, in_target);
+    TAILQ_INSERT_TAIL(&approvals->requests, request, in_target);
     struct as_approval_record *back =
         approval_record(engine, target, request, AS_APPROVAL_ON_RETURNED);
     back->action = as_arena_strdup(&engine->arena, intent->state.action_id);
@@ -397,10 +566,32 @@ void approvals_note_step(struct as_engine *engine, struct target *target, const 
     free_steps_add(target, engine->mono, &(struct as_free_step){rule, change, moment_now(engine)});
 }
 
+void as_engine_visit_approvals(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
+                               as_approval_visit_fn *visit, void *context)
+{
+    struct target *target;
+    const struct request *request;
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
+        TAILQ_FOREACH (request, &get_approvals(target)->requests, in_target) {
+            const int64_t left = request_get_end(request).us - now.us;
+            const struct as_approval_view view = {
+                .target = target->ref->id,
+                .name = target->config ? target->config->name : "",
+                .is_templated = target->config && target->config->is_templated,
+                .unit = as_sized_get_unit(target->ref),
+                .state = request->state,
+                .until = {as_time_add(wall.us, left)},
+            };
+            visit(context, &view);
+        }
+    }
+}
+
 static as_mono_time approvals_get_forget_time(const struct target *target)
 {
-    const size_t count = target->free_step_count;
-    return count > 0 ? (as_mono_time){as_time_add(target->free_steps[count - 1].at.mono.us,
+    struct approvals *approvals = get_approvals(target);
+    const size_t count = approvals->free_step_count;
+    return count > 0 ? (as_mono_time){as_time_add(approvals->free_steps[count - 1].at.mono.us,
                                                   AS_APPROVAL_SPAN_US)}
                      : (as_mono_time){INT64_MIN};
 }
@@ -417,8 +608,75 @@ static bool approvals_settle(struct as_engine *engine, struct target *target, in
     return approvals_see_size(engine, target, replicas) || is_over;
 }
 
+static void approvals_init(struct target *target)
+{
+    TAILQ_INIT(&get_approvals(target)->requests);
+}
+
+static void approvals_deinit(struct target *target)
+{
+    struct approvals *approvals = get_approvals(target);
+    struct request *request;
+    while ((request = TAILQ_FIRST(&approvals->requests))) {
+        TAILQ_REMOVE(&approvals->requests, request, in_target);
+        request_free(request);
+    }
+    while (approvals->free_step_count > 0)
+        as_rows_free_texts(as_free_step_rows, &approvals->free_steps[--approvals->free_step_count]);
+    free(approvals->free_steps);
+}
+
+static void approvals_store(struct as_engine *engine, const struct target *target,
+                            struct as_target_state *state)
+{
+    struct approvals *approvals = get_approvals(target);
+    const struct request *request;
+    size_t count = 0;
+    TAILQ_FOREACH (request, &approvals->requests, in_target)
+        count++;
+    if (count > 0) {
+        struct as_approval_state *states = as_arena_alloc(&engine->arena, count, sizeof(*states));
+        TAILQ_FOREACH (request, &approvals->requests, in_target)
+            states[state->approval_count++] = request_copy_state(engine, request);
+        state->approvals = states;
+    }
+    state->free_steps = as_rows_copy(&engine->arena, as_free_step_rows, approvals->free_steps,
+                                     approvals->free_step_count, sizeof(*approvals->free_steps));
+    state->free_step_count = approvals->free_step_count;
+}
+
+/* Another spelling of the target may have a request of the same rule: the later one counts. */
+static void take_request(struct target *target, const struct as_approval_state *state)
+{
+    struct approvals *approvals = get_approvals(target);
+    struct request *other = request_find(target, state->rule);
+    if (other && other->state.asked.mono.us >= state->asked.mono.us)
+        return;
+    if (other) {
+        request_remove(target, other);
+        request_free(other);
+    }
+    struct request *request = request_new(state);
+    TAILQ_INSERT_TAIL(&approvals->requests, request, in_target);
+}
+
+static void approvals_restore(struct as_engine *engine, struct target *target,
+                              const struct as_target_state *state)
+{
+    (void)engine;
+    for (size_t i = 0; i < state->approval_count; i++)
+        take_request(target, &state->approvals[i]);
+    for (size_t i = 0; i < state->free_step_count; i++)
+        free_steps_add(target, state->free_steps[i].at.mono, &state->free_steps[i]);
+}
+
 const struct concern concern_approvals = {
     .name = "approvals",
+    .size = sizeof(struct approvals),
+    .init = approvals_init,
+    .deinit = approvals_deinit,
+    .store = approvals_store,
+    .restore = approvals_restore,
     .get_forget_time = approvals_get_forget_time,
     .forget_sizes = approvals_drop_sizes,
     .review = approvals_settle,

@@ -640,8 +640,14 @@ static bool commands_claim(struct as_engine *engine, struct target *target,
     return true;
 }
 
+static bool commands_need_address(const struct target *target)
+{
+    return target->ordered.is_set || target->floor.size > 0;
+}
+
 const struct concern concern_commands = {
     .name = "commands",
+    .needs_address = commands_need_address,
     .is_using = commands_are_using,
     .get_forget_time = commands_get_forget_time,
     .forget_sizes = commands_drop_sizes,

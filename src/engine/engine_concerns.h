@@ -36,6 +36,8 @@ struct concern {
                   struct as_target_state *state);
     void (*restore)(struct as_engine *engine, struct target *target,
                     const struct as_target_state *state);
+    /* It goes on after a restart although no alert has given the target's address yet. */
+    bool (*needs_address)(const struct target *target);
     void (*fill_view)(const struct target *target, as_mono_time now, as_wall_time wall,
                       struct as_target_view *view);
     /* Something wants the target to be observed and decided. */
@@ -307,6 +309,12 @@ bool approvals_return(struct as_engine *engine, struct target *target, struct in
 void approvals_note_step(struct as_engine *engine, struct target *target, const char *rule,
                          int32_t change);
 
+struct request *request_free(struct request *request); /* NULL */
+/* Steps without an approval are remembered. */
+bool approvals_has_steps(const struct target *target);
+/* The rule has a request that is not approved: its proposal was set aside. */
+bool approvals_sets_aside(const struct target *target, const struct as_rule *rule);
+
 /* The target with the request; NULL: there is none. */
 struct target *approvals_find(const struct as_engine *engine, const char *id);
 /* Answers a request. NULL: done, and the target must be stored; else why not. */
@@ -382,8 +390,17 @@ bool evaluation_release(struct as_engine *engine, struct target *target);
  * What rules want after an incident was resolved.
  */
 
+struct ending { /* what a rule still has to do after its incident was resolved */
+    TAILQ_ENTRY(ending) in_target;
+    const struct as_rule *rule;
+    struct as_ending_state state;
+};
+TAILQ_HEAD(ending_list, ending);
+
 void endings_begin(struct as_engine *engine, const struct incident *incident);
 bool endings_review(struct as_engine *engine, struct target *target, int32_t replicas);
+const struct ending_list *endings_get(const struct target *target);
+bool endings_are_open(const struct target *target); /* it has one */
 bool ending_get_action(const struct as_engine *engine, const struct ending *ending,
                        int32_t replicas, struct as_action *action_out);
 bool endings_finish(struct as_engine *engine, struct target *target,

@@ -205,8 +205,8 @@ static void decision_propose(struct as_engine *engine, struct target *target,
 static void propose_endings(struct as_engine *engine, struct target *target,
                             struct proposals *proposals, bool with_dry)
 {
-    struct ending *ending;
-    TAILQ_FOREACH (ending, &target->endings, in_target) {
+    const struct ending *ending;
+    TAILQ_FOREACH (ending, endings_get(target), in_target) {
         struct as_action action;
         proposals->has_dry = proposals->has_dry || ending->rule->dry_run;
         if ((ending->rule->dry_run && !with_dry) ||
@@ -258,7 +258,10 @@ static void add_terms(struct as_engine *engine, struct target *target, struct pr
 static size_t decision_count_possible(const struct target *target)
 {
     struct group *group;
-    size_t count = target->ending_count;
+    const struct ending *ending;
+    size_t count = 0;
+    TAILQ_FOREACH (ending, endings_get(target), in_target)
+        count++;
     RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
         const size_t values = group->count < VALUES_MAX ? group->count : VALUES_MAX;
         count += group->rule->source.kind == AS_SOURCE_NONE ? 1 : values;

@@ -7,9 +7,12 @@
  *
  * The module sets no size: an ending is a proposal like others.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include <bsd/sys/queue.h>
+
+#include <alertscaler/base/alloc.h>
 
 #include "engine_concerns.h"
 #include "engine_effects.h"
@@ -73,6 +76,61 @@ bool watchdog_is_same(const struct as_engine_config *a, const struct as_engine_c
 }
 
 /* Endings */
+
+#define ENDINGS_MAX 64 /* per target; a new one replaces the oldest */
+
+struct endings {
+    struct ending_list list; /* by the time of their ends */
+    size_t count;
+};
+
+static struct endings *get_endings(const struct target *target)
+{
+    return target->parts[CONCERN_ENDINGS];
+}
+
+static void ending_free(struct target *target, struct ending *ending)
+{
+    struct endings *endings = get_endings(target);
+    TAILQ_REMOVE(&endings->list, ending, in_target);
+    endings->count--;
+    as_rows_free_texts(as_ending_rows, &ending->state);
+    free(ending);
+}
+
+static struct ending *ending_add(struct target *target, const struct as_ending_state *state)
+{
+    struct endings *endings = get_endings(target);
+    struct ending *ending = as_xcalloc(1, sizeof(*ending));
+    ending->state = *state;
+    as_rows_own_texts(as_ending_rows, &ending->state);
+    if (endings->count == ENDINGS_MAX)
+        ending_free(target, TAILQ_FIRST(&endings->list));
+    TAILQ_INSERT_TAIL(&endings->list, ending, in_target);
+    endings->count++;
+    return ending;
+}
+
+static struct ending *ending_find(const struct target *target, const char *rule)
+{
+    struct endings *endings = get_endings(target);
+    struct ending *ending;
+    TAILQ_FOREACH (ending, &endings->list, in_target) {
+        if (strcmp(ending->state.rule, rule) == 0)
+            return ending;
+    }
+    return NULL;
+}
+
+const struct ending_list *endings_get(const struct target *target)
+{
+    return &get_endings(target)->list;
+}
+
+bool endings_are_open(const struct target *target)
+{
+    return get_endings(target)->count > 0;
+}
 
 /* The size before the rule's first action for the incident, even if that is still under way; -1: no
  * action. */
@@ -146,9 +204,10 @@ static bool ending_is_over(const struct as_engine *engine, const struct target *
 /* Drops endings that are over, at this size (-1: unknown). True: the target must be stored. */
 bool endings_review(struct as_engine *engine, struct target *target, int32_t replicas)
 {
+    struct endings *endings = get_endings(target);
     struct ending *ending, *next;
     bool changed = false;
-    TAILQ_FOREACH_SAFE (ending, &target->endings, in_target, next) {
+    TAILQ_FOREACH_SAFE (ending, &endings->list, in_target, next) {
         if (ending->state.last < 0 && replicas >= 0) { /* the first observation */
             ending->state.last = ending->state.peak = replicas;
             changed = true;
@@ -216,9 +275,10 @@ static bool is_done_dry(const struct ending *ending, const struct as_decision *d
 bool endings_finish(struct as_engine *engine, struct target *target,
                     const struct as_decision *decision, bool is_live)
 {
+    struct endings *endings = get_endings(target);
     struct ending *ending, *next;
     bool changed = false;
-    TAILQ_FOREACH_SAFE (ending, &target->endings, in_target, next) {
+    TAILQ_FOREACH_SAFE (ending, &endings->list, in_target, next) {
         struct as_action action;
         if (ending->rule->dry_run == is_live ||
             ending->rule->on_resolved.kind == AS_ENDING_GIVE_BACK ||
@@ -246,9 +306,10 @@ bool ending_is_proven(const struct as_engine *engine, const struct target *targe
 
 as_mono_time endings_get_next_due(const struct as_engine *engine, const struct target *target)
 {
+    struct endings *endings = get_endings(target);
     const struct ending *ending;
     as_mono_time next = AS_MONO_NEVER;
-    TAILQ_FOREACH (ending, &target->endings, in_target) {
+    TAILQ_FOREACH (ending, &endings->list, in_target) {
         const as_mono_time due = get_due(ending);
         const as_mono_time end = ending_get_end(engine, ending);
         if (due.us > engine->mono.us && due.us < next.us)
@@ -263,8 +324,9 @@ as_mono_time endings_get_next_due(const struct as_engine *engine, const struct t
 void endings_on_applied(struct as_engine *engine, struct target *target, const char *rule,
                         int32_t from, int32_t to)
 {
+    struct endings *endings = get_endings(target);
     struct ending *ending, *next;
-    TAILQ_FOREACH_SAFE (ending, &target->endings, in_target, next) {
+    TAILQ_FOREACH_SAFE (ending, &endings->list, in_target, next) {
         ending->state.last = to;
         if (to > ending->state.peak) /* it was under way when the incident ended */
             ending->state.peak = to;
@@ -308,9 +370,10 @@ static bool note_entry(struct as_engine *engine, struct target *target, const st
  * rules. True: the target must be stored. */
 bool endings_remake(struct as_engine *engine, struct target *target)
 {
+    struct endings *endings = get_endings(target);
     struct ending *ending, *next;
     bool changed = false;
-    TAILQ_FOREACH_SAFE (ending, &target->endings, in_target, next) {
+    TAILQ_FOREACH_SAFE (ending, &endings->list, in_target, next) {
         ending->rule = find_successor(engine, target, ending);
         changed = !ending->rule || note_entry(engine, target, ending->rule) || changed;
         if (!ending->rule)
@@ -321,17 +384,56 @@ bool endings_remake(struct as_engine *engine, struct target *target)
 
 void endings_forget_sizes(struct target *target)
 {
+    struct endings *endings = get_endings(target);
     struct ending *ending, *next;
-    TAILQ_FOREACH_SAFE (ending, &target->endings, in_target, next) {
+    TAILQ_FOREACH_SAFE (ending, &endings->list, in_target, next) {
         if (ending->rule->on_resolved.kind == AS_ENDING_GIVE_BACK)
             ending_free(target, ending);
     }
 }
 
-static bool endings_are_using(const struct as_engine *engine, const struct target *target)
+static void endings_init(struct target *target)
+{
+    TAILQ_INIT(&get_endings(target)->list);
+}
+
+static void endings_deinit(struct target *target)
+{
+    struct endings *endings = get_endings(target);
+    while (endings->count > 0)
+        ending_free(target, TAILQ_FIRST(&endings->list));
+}
+
+static void endings_store(struct as_engine *engine, const struct target *target,
+                          struct as_target_state *state)
+{
+    struct endings *endings = get_endings(target);
+    struct as_ending_state *states =
+        as_arena_alloc(&engine->arena, endings->count, sizeof(*states));
+    const struct ending *ending;
+    TAILQ_FOREACH (ending, &endings->list, in_target)
+        states[state->ending_count++] = ending->state;
+    if (state->ending_count > 0)
+        states = as_rows_copy(&engine->arena, as_ending_rows, states, state->ending_count,
+                              sizeof(*states));
+    state->endings = states;
+}
+
+static void endings_restore(struct as_engine *engine, struct target *target,
+                            const struct as_target_state *state)
 {
     (void)engine;
-    return target->ending_count > 0;
+    for (size_t i = 0; i < state->ending_count; i++) {
+        if (!ending_find(target, state->endings[i].rule)) /* a damaged row may repeat it */
+            (void)ending_add(target, &state->endings[i]);
+    }
+}
+
+static bool endings_are_using(const struct as_engine *engine, const struct target *target)
+{
+    struct endings *endings = get_endings(target);
+    (void)engine;
+    return endings->count > 0;
 }
 
 static void endings_drop_sizes(struct as_engine *engine, struct target *target,
@@ -350,6 +452,12 @@ static bool endings_on_unseen(struct as_engine *engine, struct target *target,
 
 const struct concern concern_endings = {
     .name = "endings",
+    .needs_address = endings_are_open,
+    .size = sizeof(struct endings),
+    .init = endings_init,
+    .deinit = endings_deinit,
+    .store = endings_store,
+    .restore = endings_restore,
     .is_using = endings_are_using,
     .forget_sizes = endings_drop_sizes,
     .on_unseen = endings_on_unseen,

@@ -163,13 +163,6 @@ void history_fill(struct as_engine *engine, const struct target *target,
  * max_steps, `every` and give_back use this.
  */
 
-/* What the rule wants has no approval: it was set aside. */
-static bool is_set_aside(struct target *target, const struct as_rule *rule)
-{
-    const struct request *request = request_find(target, rule->name);
-    return request && request->state.answer != AS_APPROVAL_APPROVED;
-}
-
 /* The winner's rule took part; in a scale-up also all rules that wanted up and had not to wait for
  * an approval: the highest size answers them too. They are known only while the rules are the
  * same. */
@@ -181,7 +174,7 @@ static bool group_took_part(const struct as_engine *engine, struct target *targe
     if (strcmp(group->rule->name, intent->state.rule) == 0)
         return true;
     if (intent->state.to < intent->state.from || intent->generation != engine->generation ||
-        is_set_aside(target, group->rule))
+        approvals_sets_aside(target, group->rule))
         return false;
     const struct as_action *action = &group->rule->action;
     if (group->rule->source.kind != AS_SOURCE_NONE)

@@ -264,13 +264,18 @@ static bool is_scheduled(const struct as_engine *engine, const struct target *ta
             get_forget_time(engine, target).us > engine->mono.us);
 }
 
-/* Something wants it now. */
-static bool is_used(const struct as_engine *engine, const struct target *target)
+static bool has_user(const struct as_engine *engine, const struct target *target)
 {
     FOR_CONCERNS (engine, concern)
         if (concern->is_using && concern->is_using(engine, target))
             return true;
-    return is_scheduled(engine, target);
+    return false;
+}
+
+/* Something wants it now. */
+static bool is_used(const struct as_engine *engine, const struct target *target)
+{
+    return has_user(engine, target) || is_scheduled(engine, target);
 }
 
 static bool is_needed(const struct as_engine *engine, const struct target *target)
@@ -410,8 +415,7 @@ static void set_usual_deadline(struct as_engine *engine, struct target *target)
 {
     if (target->in_doubt && target->in_doubt->until.us > engine->mono.us)
         target_set_deadline(engine, target, target->in_doubt->until);
-    else if (target->in_doubt || target->open_bindings > 0 || target->ending_count > 0 ||
-             target->ordered.is_set || target->resize.is_above)
+    else if (target->in_doubt || has_user(engine, target))
         target_set_deadline_in(engine, target, REEVALUATE_US);
     else if (is_named(target) || is_scheduled(engine, target))
         target_set_deadline_in(engine, target, get_refresh_us(engine));
@@ -529,7 +533,7 @@ static void begin_shares(struct as_engine *engine, struct target *target, struct
         approvals_use(engine, target, outcome->approval, NULL);
     else if (decision->rule)
         approvals_note_step(engine, target, decision->rule, decision->desired - decision->replicas);
-    if (target->free_step_count > 0 || outcome->approval) {
+    if (approvals_has_steps(target) || outcome->approval) {
         effect_put_target(engine, target);
         outcome->is_recorded = true;
     }
@@ -571,7 +575,7 @@ static void phase_decide(struct as_engine *engine, struct target *target,
         effect_commit(engine);
     unregistered_report(engine, target, observation, &outcome);
     if (outcome.is_decided || target->open_bindings > 0 || target->in_doubt ||
-        target->ending_count > 0)
+        endings_are_open(target))
         set_next_observation(engine, target, &outcome);
     target_settle_down(engine, target);
 }

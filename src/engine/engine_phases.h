@@ -7,6 +7,7 @@
 #include "engine_state.h"
 
 struct change;
+struct ending;
 
 /*
  * How events change a target: evaluated, decided, settled.

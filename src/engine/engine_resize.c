@@ -282,8 +282,14 @@ static bool resize_claim(struct as_engine *engine, struct target *target,
     return true;
 }
 
+static bool resize_needs_address(const struct target *target)
+{
+    return target->resize.is_open || target->resize.is_above;
+}
+
 const struct concern concern_resizes = {
     .name = "resizes",
+    .needs_address = resize_needs_address,
     .is_using = resize_is_using,
     .forget_sizes = resize_drop_sizes,
     .on_unseen = resize_cannot_see,

@@ -438,8 +438,14 @@ static bool scaleup_claim(struct as_engine *engine, struct target *target,
     return true;
 }
 
+static bool scaleup_is_open(const struct target *target)
+{
+    return target->scaleup.is_open;
+}
+
 const struct concern concern_scaleups = {
     .name = "scale-ups",
+    .needs_address = scaleup_is_open,
     .is_using = scaleup_is_using,
     .get_forget_time = scaleup_get_forget_time,
     .forget_sizes = scaleup_drop_sizes,

@@ -12,6 +12,7 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 
+#include "engine_concerns.h"
 #include "engine_effects.h"
 #include "engine_incidents.h"
 #include "engine_registry.h"
@@ -187,7 +188,7 @@ static void ask_for_rules(struct as_engine *engine, struct target *target, bool 
         if (group->rule->dry_run == dry_run)
             source_ask_for_group(engine, target, group);
     }
-    TAILQ_FOREACH (ending, &target->endings, in_target) {
+    TAILQ_FOREACH (ending, endings_get(target), in_target) {
         if (ending->rule->dry_run == dry_run)
             ask_for_guard(engine, target, ending->rule, ending->state.guard);
     }

@@ -18,169 +18,11 @@
 #include "engine_concerns.h"
 #include "engine_registry.h"
 
-/* Requests for approvals, and free steps */
-
-/* A target with more free steps than this has the oldest of a rule added to that rule's next one,
- * which counts longer. */
-#define FREE_STEPS_MAX 1024
-
-struct request *request_new(const struct as_approval_state *state)
-{
-    struct request *request = as_xcalloc(1, sizeof(*request));
-    request->state = *state;
-    as_rows_own_texts(as_approval_rows, &request->state);
-    return request;
-}
-
-struct request *request_find(struct target *target, const char *rule)
-{
-    struct request *request;
-    TAILQ_FOREACH (request, &target->requests, in_target) {
-        if (strcmp(request->state.rule, rule) == 0)
-            return request;
-    }
-    return NULL;
-}
-
-void request_remove(struct target *target, struct request *request)
-{
-    TAILQ_REMOVE(&target->requests, request, in_target);
-}
-
-void request_set_who(struct request *request, const char *who)
-{
-    free((char *)(uintptr_t)request->state.who);
-    request->state.who = as_xstrdup(who);
-}
-
-as_mono_time request_get_end(const struct request *request)
-{
-    const struct as_approval_state *state = &request->state;
-    switch (state->answer) {
-    case AS_APPROVAL_WAITING:
-        return (as_mono_time){as_time_add(state->asked.mono.us, state->for_us)};
-    case AS_APPROVAL_APPROVED:
-        return (as_mono_time){as_time_add(state->answered.mono.us, state->for_us)};
-    case AS_APPROVAL_DENIED:
-    case AS_APPROVAL_EXPIRED:
-    case AS_APPROVAL_VOID:
-    case AS_APPROVAL_ANSWER_COUNT: break;
-    }
-    return (as_mono_time){as_time_add(state->answered.mono.us, AS_APPROVAL_SPAN_US)};
-}
-
-struct as_approval_state request_copy_state(struct as_engine *engine, const struct request *request)
-{
-    return *(const struct as_approval_state *)as_rows_copy(
-        &engine->arena, as_approval_rows, &request->state, 1, sizeof(request->state));
-}
-
-static bool state_is_within(const struct as_free_step *step, as_mono_time now)
-{
-    return now.us - step->at.mono.us < AS_APPROVAL_SPAN_US;
-}
-
-static int32_t state_add(int32_t a, int32_t b)
-{
-    const int64_t sum = (int64_t)a + b;
-    return sum > INT32_MAX ? INT32_MAX : sum < -INT32_MAX ? -INT32_MAX : (int32_t)sum;
-}
-
-static void remove_step(struct target *target, size_t at)
-{
-    as_rows_free_texts(as_free_step_rows, &target->free_steps[at]);
-    target->free_step_count--;
-    memmove(target->free_steps + at, target->free_steps + at + 1,
-            (target->free_step_count - at) * sizeof(*target->free_steps));
-}
-
-static void unite_oldest(struct target *target)
-{
-    const struct as_free_step *oldest = &target->free_steps[0];
-    for (size_t i = 1; i < target->free_step_count; i++) {
-        struct as_free_step *step = &target->free_steps[i];
-        if (strcmp(step->rule, oldest->rule) == 0 && (step->change > 0) == (oldest->change > 0)) {
-            step->change = state_add(step->change, oldest->change);
-            break;
-        }
-    }
-    remove_step(target, 0);
-}
-
-void free_steps_add(struct target *target, as_mono_time now, const struct as_free_step *step)
-{
-    while (target->free_step_count > 0 && !state_is_within(&target->free_steps[0], now))
-        remove_step(target, 0);
-    if (target->free_step_count >= FREE_STEPS_MAX)
-        unite_oldest(target);
-    target->free_steps = as_xgrow(target->free_steps, target->free_step_count,
-                                  &target->free_step_capacity, sizeof(*target->free_steps));
-    size_t at = target->free_step_count++;
-    for (; at > 0 && target->free_steps[at - 1].at.mono.us > step->at.mono.us; at--)
-        target->free_steps[at] = target->free_steps[at - 1];
-    target->free_steps[at] = *step;
-    as_rows_own_texts(as_free_step_rows, &target->free_steps[at]);
-}
-
-int32_t free_steps_sum(const struct target *target, as_mono_time now, const char *rule, bool is_up)
-{
-    int32_t sum = 0;
-    for (size_t i = 0; i < target->free_step_count; i++) {
-        const struct as_free_step *step = &target->free_steps[i];
-        if (state_is_within(step, now) && (step->change > 0) == is_up &&
-            strcmp(step->rule, rule) == 0)
-            sum = state_add(sum, is_up ? step->change : -step->change);
-    }
-    return sum;
-}
-
-static void requests_fill_state(struct as_engine *engine, const struct target *target,
-                                struct as_target_state *state)
-{
-    const struct request *request;
-    size_t count = 0;
-    TAILQ_FOREACH (request, &target->requests, in_target)
-        count++;
-    if (count > 0) {
-        struct as_approval_state *approvals =
-            as_arena_alloc(&engine->arena, count, sizeof(*approvals));
-        TAILQ_FOREACH (request, &target->requests, in_target)
-            approvals[state->approval_count++] = request_copy_state(engine, request);
-        state->approvals = approvals;
-    }
-    state->free_steps = as_rows_copy(&engine->arena, as_free_step_rows, target->free_steps,
-                                     target->free_step_count, sizeof(*target->free_steps));
-    state->free_step_count = target->free_step_count;
-}
-
-/* Another spelling of the target may have a request of the same rule: the later one counts. */
-static void take_request(struct target *target, const struct as_approval_state *state)
-{
-    struct request *other = request_find(target, state->rule);
-    if (other && other->state.asked.mono.us >= state->asked.mono.us)
-        return;
-    if (other) {
-        request_remove(target, other);
-        request_free(other);
-    }
-    struct request *request = request_new(state);
-    TAILQ_INSERT_TAIL(&target->requests, request, in_target);
-}
-
-static void requests_take_state(struct target *target, const struct as_target_state *state)
-{
-    for (size_t i = 0; i < state->approval_count; i++)
-        take_request(target, &state->approvals[i]);
-    for (size_t i = 0; i < state->free_step_count; i++)
-        free_steps_add(target, state->free_steps[i].at.mono, &state->free_steps[i]);
-}
-
 /* Trees, lists, and the memory of all other parts */
 
 #define CREDENTIALS_MAX 64 /* per incident */
 
 #define CLOCK_JUMP_US AS_US_PER_S
-#define ENDINGS_MAX   64 /* per target; a new one replaces the oldest */
 
 static int incident_compare(const struct incident *a, const struct incident *b)
 {
@@ -296,44 +138,11 @@ bool incident_add_credential(struct incident *incident, const char *credential)
     return true;
 }
 
-static void state_free_names(char **names, size_t count)
+void names_free(char **names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         free(names[i]);
     free(names);
-}
-
-struct request *request_free(struct request *request)
-{
-    if (!request)
-        return NULL;
-    as_rows_free_texts(as_approval_rows, &request->state);
-    free(request);
-    return NULL;
-}
-
-/* And its free steps. */
-static void requests_deinit(struct target *target)
-{
-    struct request *request;
-    while ((request = TAILQ_FIRST(&target->requests))) {
-        TAILQ_REMOVE(&target->requests, request, in_target);
-        request_free(request);
-    }
-    while (target->free_step_count > 0)
-        as_rows_free_texts(as_free_step_rows, &target->free_steps[--target->free_step_count]);
-    free(target->free_steps);
-}
-
-struct intent *intent_free(struct intent *intent)
-{
-    if (!intent)
-        return NULL;
-    free((char *)(uintptr_t)intent->state.rule);
-    state_free_names(intent->take, intent->take_count);
-    request_free(intent->used);
-    free(intent);
-    return NULL;
 }
 
 void ask_free(struct ask *ask)
@@ -375,36 +184,6 @@ void pause_free(struct as_pause_state *pause)
 {
     as_rows_free_texts(as_pause_rows, pause);
     *pause = (struct as_pause_state){0};
-}
-
-void ending_free(struct target *target, struct ending *ending)
-{
-    TAILQ_REMOVE(&target->endings, ending, in_target);
-    target->ending_count--;
-    as_rows_free_texts(as_ending_rows, &ending->state);
-    free(ending);
-}
-
-struct ending *ending_add(struct target *target, const struct as_ending_state *state)
-{
-    struct ending *ending = as_xcalloc(1, sizeof(*ending));
-    ending->state = *state;
-    as_rows_own_texts(as_ending_rows, &ending->state);
-    if (target->ending_count == ENDINGS_MAX)
-        ending_free(target, TAILQ_FIRST(&target->endings));
-    TAILQ_INSERT_TAIL(&target->endings, ending, in_target);
-    target->ending_count++;
-    return ending;
-}
-
-struct ending *ending_find(struct target *target, const char *rule)
-{
-    struct ending *ending;
-    TAILQ_FOREACH (ending, &target->endings, in_target) {
-        if (strcmp(ending->state.rule, rule) == 0)
-            return ending;
-    }
-    return NULL;
 }
 
 /* Both lists ascend by `applied`; the clock of restored ones may be another. */
@@ -490,7 +269,7 @@ void held_free(struct target *target)
 void assignment_free(struct assignment *assignment)
 {
     free(assignment->rule);
-    state_free_names(assignment->take, assignment->take_count);
+    names_free(assignment->take, assignment->take_count);
     *assignment = (struct assignment){0};
 }
 
@@ -552,11 +331,9 @@ struct target *target_new(const struct as_engine *engine, struct as_target_ref *
     target->retry.us = INT64_MIN;
     RB_INIT(&target->groups);
     TAILQ_INIT(&target->asks);
-    TAILQ_INIT(&target->endings);
     TAILQ_INIT(&target->evaluations);
     TAILQ_INIT(&target->rule_effects);
     target->ready = -1;
-    TAILQ_INIT(&target->requests);
     FOR_CONCERNS (engine, concern)
         if (concern->init)
             concern->init(target);
@@ -574,15 +351,10 @@ struct target *target_free(const struct as_engine *engine, struct target *target
     as_arena_deinit(&target->pool.asked_texts);
     free(target->pool.seen);
     asked_clear(&target->asked);
-    intent_free(target->intent);
-    intent_free(target->in_doubt);
     free(target->events);
     free(target->recommendations);
-    while (!TAILQ_EMPTY(&target->endings))
-        ending_free(target, TAILQ_FIRST(&target->endings));
     while (!TAILQ_EMPTY(&target->rule_effects))
         rule_effect_free(target, TAILQ_FIRST(&target->rule_effects));
-    requests_deinit(target);
     free(target->sender);
     as_rows_free_texts(as_ordered_rows, &target->ordered);
     free(target->entry);
@@ -749,30 +521,6 @@ const struct as_pause_state *pause_fill_state(struct as_engine *engine,
     return state;
 }
 
-static void fill_endings(struct as_engine *engine, const struct target *target,
-                         struct as_target_state *state)
-{
-    struct as_ending_state *endings =
-        as_arena_alloc(&engine->arena, target->ending_count, sizeof(*endings));
-    const struct ending *ending;
-    TAILQ_FOREACH (ending, &target->endings, in_target)
-        endings[state->ending_count++] = ending->state;
-    if (state->ending_count > 0)
-        endings = as_rows_copy(&engine->arena, as_ending_rows, endings, state->ending_count,
-                               sizeof(*endings));
-    state->endings = endings;
-}
-
-static void take_endings(struct target *target, const struct as_target_state *state)
-{
-    free(target->entry);
-    target->entry = as_xstrdup(state->entry);
-    for (size_t i = 0; i < state->ending_count; i++) {
-        if (!ending_find(target, state->endings[i].rule)) /* a damaged row may repeat it */
-            (void)ending_add(target, &state->endings[i]);
-    }
-}
-
 static void fill_evaluations(struct as_engine *engine, const struct target *target,
                              struct as_target_state *state)
 {
@@ -834,23 +582,23 @@ static void take_history(struct target *target, const struct as_target_state *st
         take_recommendation(target, &state->recommendations[i]);
 }
 
-/* What is to go on after a restart needs the address before an alert gives it: what is unfinished,
- * floors, and the schedules of an entry with templates. So does a node group that other targets may
- * be, too. */
-static bool needs_address(const struct target *target)
+/* What goes on after a restart needs the address before an alert gives it. So do the schedules of
+ * an entry with templates, and a node group that other targets may be, too. */
+static bool needs_address(const struct as_engine *engine, const struct target *target)
 {
     const bool is_templated =
         target->config ? target->config->is_templated
                        : (target->entry && *target->entry) || target->backing.is_candidate;
-    return target->ending_count > 0 || target->ordered.is_set || target->scaleup.is_open ||
-           target->resize.is_open || target->resize.is_above || target->floor.size > 0 ||
-           (is_templated && target->ref->field_count > 0);
+    FOR_CONCERNS (engine, concern)
+        if (concern->needs_address && concern->needs_address(target))
+            return true;
+    return is_templated && target->ref->field_count > 0;
 }
 
 static void fill_address(struct as_engine *engine, const struct target *target,
                          struct as_target_state *state)
 {
-    const bool is_needed = needs_address(target);
+    const bool is_needed = needs_address(engine, target);
     const char *entry = target->config ? target->config->name : target->entry;
     state->ref = is_needed ? target->ref : NULL;
     state->entry = is_needed && entry ? as_arena_strdup(&engine->arena, entry) : "";
@@ -887,7 +635,6 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
         .template_ = as_arena_strdup(&engine->arena, target->template_),
     };
     fill_address(engine, target, state);
-    fill_endings(engine, target, state);
     if (target->floor.size > 0)
         state->floor =
             as_rows_copy(&engine->arena, as_floor_rows, &target->floor, 1, sizeof(target->floor));
@@ -898,7 +645,6 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     fill_evaluations(engine, target, state);
     if (target->resize.is_set)
         state->resize = fill_copy(engine, &target->resize, sizeof(target->resize));
-    requests_fill_state(engine, target, state);
     state->asked = target->pool.asked;
     state->asked_count = target->pool.asked_count;
     if (target->pause.is_set)
@@ -937,7 +683,8 @@ void target_take_state(struct as_engine *engine, struct target *target,
     target->is_stored = true;
     take_uid(target, state->uid);
     take_history(target, state);
-    take_endings(target, state);
+    free(target->entry);
+    target->entry = as_xstrdup(state->entry);
     if (state->floor)
         floor_assign(&target->floor, state->floor);
     if (state->ordered) {
@@ -953,7 +700,6 @@ void target_take_state(struct as_engine *engine, struct target *target,
         target->resize.is_set = true;
         target->resize.moved = AS_MOMENT_NEVER;
     }
-    requests_take_state(target, state);
     if (state->asked_count > 0)
         pool_set_asked(&target->pool, state->asked, state->asked_count);
     if (state->template_)

@@ -18,6 +18,7 @@
 #include <alertscaler/engine/state.h>
 
 struct group;
+struct request;
 struct target;
 
 /* How long a request whose answer was lost may still be carried out by the other side. */
@@ -88,13 +89,6 @@ struct ask { /* a query for one target's next decision */
 };
 RB_HEAD(ask_tree, ask);
 TAILQ_HEAD(ask_list, ask);
-
-struct ending { /* what a rule still has to do after its incident was resolved */
-    TAILQ_ENTRY(ending) in_target;
-    const struct as_rule *rule;
-    struct as_ending_state state;
-};
-TAILQ_HEAD(ending_list, ending);
 
 struct evaluation { /* an action of an alert, until its effect is known (engine_evaluations.c) */
     TAILQ_ENTRY(evaluation) in_target, in_engine;
@@ -180,12 +174,6 @@ struct backing { /* the resources behind the target (engine_aliases.h); in memor
     as_mono_time missing; /* the first one in a row that has not found it */
     enum as_reason outcome;
 };
-
-struct request { /* for an approval (engine_approvals.c); of a rule at most one */
-    TAILQ_ENTRY(request) in_target;
-    struct as_approval_state state; /* owns its texts */
-};
-TAILQ_HEAD(request_list, request);
 
 struct intent {
     struct as_intent_state state; /* owns its rule; what is said of the target is set when it is
@@ -297,15 +285,10 @@ struct target {
     size_t ask_count, asks_open;
     bool with_pods, with_nodes, with_snapshot; /* they are requested with the size */
     struct held *held;
-    struct ending_list endings; /* by the time of their ends */
-    size_t ending_count;
     struct evaluation_list evaluations; /* by `applied` */
     size_t evaluation_count;
     struct rule_effect_list rule_effects; /* of rules with ineffective_after */
     size_t rule_effect_count;
-    struct request_list requests;
-    struct as_free_step *free_steps; /* ascending by time; own their texts */
-    size_t free_step_count, free_step_capacity;
     char *sender; /* narrowed credential, as last found, or of an order; NULL: none */
     char *entry;  /* the target's name in the rule files when an incident ended or an order came; or
                      NULL */
@@ -516,19 +499,14 @@ void progress_deinit(struct as_progress *progress);
 void incident_free(struct incident *incident);
 void incident_add_receiver(struct incident *incident, const char *receiver);
 bool incident_add_credential(struct incident *incident, const char *credential);
-struct request *request_free(struct request *request);
-struct intent *intent_free(struct intent *intent);
 void assignment_free(struct assignment *assignment);
 void backing_forget(struct backing *backing);                                       /* its names */
 void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count); /* copies */
+void names_free(char **names, size_t count);
 void ask_free(struct ask *ask);
 void pause_free(struct as_pause_state *pause);
 void floor_free(struct as_floor_state *floor);
 void floor_assign(struct as_floor_state *floor, const struct as_floor_state *state); /* copies */
-void ending_free(struct target *target, struct ending *ending);
-struct ending *ending_add(struct target *target, const struct as_ending_state *state);
-/* NULL: none of this rule. */
-struct ending *ending_find(struct target *target, const char *rule);
 struct evaluation *evaluation_add(struct as_engine *engine, struct target *target,
                                   const struct as_evaluation_state *state);
 void evaluation_free(struct as_engine *engine, struct evaluation *evaluation);
@@ -541,28 +519,6 @@ void held_free(struct target *target);
 /* Takes the reference. In no tree yet; one block with the states of its concerns. */
 struct target *target_new(const struct as_engine *engine, struct as_target_ref *ref_taken);
 struct target *target_free(const struct as_engine *engine, struct target *target);
-
-/*
- * Requests for approvals and free steps: their memory, and their stored form.
- */
-
-/* Copies the state; it is in no list yet. */
-struct request *request_new(const struct as_approval_state *state) AS_MUST_USE;
-struct request *request_find(struct target *target, const char *rule); /* NULL: none */
-void request_remove(struct target *target, struct request *request);   /* from the list */
-
-void request_set_who(struct request *request, const char *who); /* copies */
-
-/* When the present answer ends: it expires, or the rule may ask again. */
-as_mono_time request_get_end(const struct request *request);
-/* In the step's memory. */
-struct as_approval_state request_copy_state(struct as_engine *engine,
-                                            const struct request *request);
-
-/* Adds a step; those older than AS_APPROVAL_SPAN_US go. */
-void free_steps_add(struct target *target, as_mono_time now, const struct as_free_step *step);
-/* What the rule has added (or taken) within the span. */
-int32_t free_steps_sum(const struct target *target, as_mono_time now, const char *rule, bool is_up);
 
 /*
  * Converts the engine's state: for the store, and back.

@@ -261,24 +261,3 @@ void as_engine_visit_incidents(const struct as_engine *engine, as_incident_visit
         visit(context, &incident->state, targets, count);
     }
 }
-
-void as_engine_visit_approvals(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
-                               as_approval_visit_fn *visit, void *context)
-{
-    struct target *target;
-    const struct request *request;
-    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
-        TAILQ_FOREACH (request, &target->requests, in_target) {
-            const int64_t left = request_get_end(request).us - now.us;
-            const struct as_approval_view view = {
-                .target = target->ref->id,
-                .name = target->config ? target->config->name : "",
-                .is_templated = target->config && target->config->is_templated,
-                .unit = as_sized_get_unit(target->ref),
-                .state = request->state,
-                .until = {as_time_add(wall.us, left)},
-            };
-            visit(context, &view);
-        }
-    }
-}
