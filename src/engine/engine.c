@@ -291,8 +291,7 @@ struct as_engine *as_engine_free(struct as_engine *engine)
         STAILQ_REMOVE_HEAD(&engine->waiters, next);
         waiter_free(waiter);
     }
-    while (!TAILQ_EMPTY(&engine->evaluations))
-        evaluation_free(engine, TAILQ_FIRST(&engine->evaluations));
+    evaluations_free_all(engine);
     struct incident *incident, *next_incident;
     RB_FOREACH_SAFE (incident, incident_tree, &engine->incidents, next_incident) {
         bindings_drop(engine, incident);

@@ -24,6 +24,13 @@ struct change { /* of the size, without a decision */
     as_maybe_time later_than;
 };
 
+struct blocks {                /* of a target, for one decision */
+    struct as_forbidden *rows; /* in the step's memory, as their texts */
+    size_t count, capacity;
+};
+
+void blocks_add(struct as_engine *engine, struct blocks *blocks, struct as_forbidden block);
+
 /* A row: a hook for each place where phases, decisions and actions ask all concerns. NULL: the
  * concern has no part in it. Its module defines the row. */
 struct concern {
@@ -57,6 +64,9 @@ struct concern {
     bool (*review)(struct as_engine *engine, struct target *target, int32_t replicas);
     void (*fill_input)(struct as_engine *engine, const struct target *target,
                        const struct as_observation *observation, struct as_decide_input *input);
+    /* Directions in which the target must not be scaled. */
+    void (*add_blocks)(struct as_engine *engine, const struct target *target,
+                       struct blocks *blocks);
     /* The target is idle: ends what is over. True: the target is to be stored. */
     bool (*on_idle)(struct as_engine *engine, struct target *target);
     /* The target stays idle: others may go on. */
@@ -71,6 +81,7 @@ struct concern {
  * the simulator's digests notice another one. ROW(ID, name): CONCERN_ID is the index of the row
  * concern_name. */
 #define ENGINE_CONCERNS(ROW)                                                                       \
+    ROW(PAUSES, pauses)                                                                            \
     ROW(LIMITS, limits)                                                                            \
     ROW(ALIASES, aliases)                                                                          \
     ROW(POOLS, pools)                                                                              \
@@ -232,6 +243,9 @@ const struct as_pause_note *pauses_note(struct as_engine *engine, const struct t
 /* Why the intent must not be sent; NULL: it may. Static memory. */
 const char *pauses_find_obstacle(const struct as_engine *engine, const struct target *target,
                                  const struct intent *intent);
+/* Of a pause in one direction. */
+void pauses_add_block(struct as_engine *engine, const struct as_pause_state *pause,
+                      struct blocks *blocks);
 void pauses_touch_all(struct as_engine *engine, struct waiter *waiter);
 /* True: the kill switch was newly set; this is to be committed. */
 bool pauses_on_halt(struct as_engine *engine, const struct as_halt *halt);
@@ -242,10 +256,6 @@ void pauses_restore(struct as_engine *engine, struct target *target,
 /*
  * Directions that are forbidden on a target now, beside what its rules with `hold` propose.
  */
-
-/* The rows are the engine's, for this step; so are their texts. */
-void forbidden_fill(struct as_engine *engine, const struct target *target,
-                    struct as_decide_input *input);
 
 /* Whether a pause, a rule with `hold` or a schedule forbids this one direction to the whole target.
  */
@@ -377,6 +387,8 @@ void evaluation_on_deadline(struct as_engine *engine);
 as_mono_time evaluation_get_deadline(const struct as_engine *engine);
 /* After new rules or a restart; to be committed. */
 void evaluation_remake(struct as_engine *engine);
+void evaluations_free_all(struct as_engine *engine);
+bool evaluations_are_open(const struct target *target); /* it has one */
 /* Another object has the target's name. The target is to be stored. */
 void evaluation_forget_pods(struct as_engine *engine, struct target *target);
 

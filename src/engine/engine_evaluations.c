@@ -13,13 +13,120 @@
  *
  * Of a pool, the actions are those of its groups, and the rule is held on the pool.
  */
+#include <stdlib.h>
 #include <string.h>
+
+#include <alertscaler/base/alloc.h>
 
 #include "engine_concerns.h"
 #include "engine_effects.h"
 #include "engine_registry.h"
 
 #define EVALUATIONS_MAX 64 /* of one target; beyond, the oldest ends as unknown */
+
+/* How long a rule that was found ineffective is held. */
+#define INEFFECTIVE_HELD_US AS_US_PER_DAY
+
+struct evaluation { /* an action of an alert, until its effect is known */
+    TAILQ_ENTRY(evaluation) in_target, in_engine;
+    struct target *target;
+    struct as_evaluation_state state; /* owns its texts */
+};
+
+struct rule_effect { /* how a rule's last actions went */
+    TAILQ_ENTRY(rule_effect) in_target;
+    struct as_rule_effect_state state; /* owns its text */
+};
+TAILQ_HEAD(rule_effect_list, rule_effect);
+
+struct evaluations {
+    struct evaluation_list open; /* by `applied` */
+    size_t open_count;
+    struct rule_effect_list rules; /* with ineffective_after */
+    size_t rule_count;
+};
+
+static struct evaluations *get_evaluations(const struct target *target)
+{
+    return target->parts[CONCERN_EVALUATIONS];
+}
+
+/* The rule was found ineffective, and is held. */
+static bool rule_effect_is_held(const struct rule_effect *rule_effect, as_mono_time now)
+{
+    return as_moment_is_set(rule_effect->state.held) &&
+           as_time_add(rule_effect->state.held.mono.us, INEFFECTIVE_HELD_US) > now.us;
+}
+
+/* Both lists ascend by `applied`; the clock of restored ones may be another. */
+static struct evaluation *evaluation_add(struct as_engine *engine, struct target *target,
+                                         const struct as_evaluation_state *state)
+{
+    struct evaluations *evaluations = get_evaluations(target);
+    struct evaluation *evaluation = as_xcalloc(1, sizeof(*evaluation));
+    evaluation->target = target;
+    evaluation->state = *state;
+    as_rows_own_texts(as_evaluation_rows, &evaluation->state);
+    struct evaluation *other = TAILQ_LAST(&evaluations->open, evaluation_list);
+    while (other && other->state.applied.mono.us > state->applied.mono.us)
+        other = TAILQ_PREV(other, evaluation_list, in_target);
+    if (other)
+        TAILQ_INSERT_AFTER(&evaluations->open, other, evaluation, in_target);
+    else
+        TAILQ_INSERT_HEAD(&evaluations->open, evaluation, in_target);
+    other = TAILQ_LAST(&engine->evaluations, evaluation_list);
+    while (other && other->state.applied.mono.us > state->applied.mono.us)
+        other = TAILQ_PREV(other, evaluation_list, in_engine);
+    if (other)
+        TAILQ_INSERT_AFTER(&engine->evaluations, other, evaluation, in_engine);
+    else
+        TAILQ_INSERT_HEAD(&engine->evaluations, evaluation, in_engine);
+    evaluations->open_count++;
+    return evaluation;
+}
+
+static void evaluation_free(struct as_engine *engine, struct evaluation *evaluation)
+{
+    TAILQ_REMOVE(&get_evaluations(evaluation->target)->open, evaluation, in_target);
+    TAILQ_REMOVE(&engine->evaluations, evaluation, in_engine);
+    get_evaluations(evaluation->target)->open_count--;
+    as_rows_free_texts(as_evaluation_rows, &evaluation->state);
+    free(evaluation);
+}
+
+static struct rule_effect *rule_effect_find(const struct target *target, const char *rule)
+{
+    struct evaluations *evaluations = get_evaluations(target);
+    struct rule_effect *rule_effect;
+    TAILQ_FOREACH (rule_effect, &evaluations->rules, in_target) {
+        if (strcmp(rule_effect->state.rule, rule) == 0)
+            return rule_effect;
+    }
+    return NULL;
+}
+
+static struct rule_effect *rule_effect_get(struct target *target, const char *rule)
+{
+    struct evaluations *evaluations = get_evaluations(target);
+    struct rule_effect *rule_effect = rule_effect_find(target, rule);
+    if (rule_effect)
+        return rule_effect;
+    rule_effect = as_xcalloc(1, sizeof(*rule_effect));
+    rule_effect->state = (struct as_rule_effect_state){.rule = rule, .held = AS_MOMENT_NEVER};
+    as_rows_own_texts(as_rule_effect_rows, &rule_effect->state);
+    TAILQ_INSERT_TAIL(&evaluations->rules, rule_effect, in_target);
+    evaluations->rule_count++;
+    return rule_effect;
+}
+
+static void rule_effect_free(struct target *target, struct rule_effect *rule_effect)
+{
+    struct evaluations *evaluations = get_evaluations(target);
+    TAILQ_REMOVE(&evaluations->rules, rule_effect, in_target);
+    evaluations->rule_count--;
+    as_rows_free_texts(as_rule_effect_rows, &rule_effect->state);
+    free(rule_effect);
+}
 
 /* Where the rule's incidents are: the target itself, or its pool. */
 static struct target *evaluation_find_owner(const struct as_engine *engine, struct target *target,
@@ -99,9 +206,10 @@ bool evaluation_holds(const struct as_engine *engine, const struct target *targe
 
 static bool evaluation_release_target(struct as_engine *engine, struct target *target)
 {
+    struct evaluations *evaluations = get_evaluations(target);
     struct rule_effect *rule_effect;
     bool was_held = false;
-    TAILQ_FOREACH (rule_effect, &target->rule_effects, in_target) {
+    TAILQ_FOREACH (rule_effect, &evaluations->rules, in_target) {
         was_held = was_held || rule_effect_is_held(rule_effect, engine->mono);
         rule_effect->state.held = AS_MOMENT_NEVER;
         rule_effect->state.in_vain = 0;
@@ -170,10 +278,11 @@ static int32_t find_missing(const struct target *target, const struct intent *in
 
 void evaluation_begin(struct as_engine *engine, struct target *target, const struct intent *intent)
 {
+    struct evaluations *evaluations = get_evaluations(target);
     if (!intent->state.is_of_alert || intent->state.to == intent->state.from)
         return;
-    if (target->evaluation_count >= EVALUATIONS_MAX)
-        evaluation_finish(engine, TAILQ_FIRST(&target->evaluations), AS_EVALUATION_UNKNOWN);
+    if (evaluations->open_count >= EVALUATIONS_MAX)
+        evaluation_finish(engine, TAILQ_FIRST(&evaluations->open), AS_EVALUATION_UNKNOWN);
     const bool awaits_ready = intent->state.to > intent->state.from && knows_ready(target);
     const struct as_evaluation_state state = {
         .action_id = intent->state.action_id,
@@ -202,9 +311,10 @@ void evaluation_begin(struct as_engine *engine, struct target *target, const str
 void evaluation_see(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation)
 {
+    struct evaluations *evaluations = get_evaluations(target);
     struct evaluation *evaluation, *next;
     bool is_changed = false;
-    TAILQ_FOREACH_SAFE (evaluation, &target->evaluations, in_target, next) {
+    TAILQ_FOREACH_SAFE (evaluation, &evaluations->open, in_target, next) {
         struct as_evaluation_state *state = &evaluation->state;
         const int64_t age_us = engine->mono.us - state->applied.mono.us;
         if (!state->awaits_ready || !knows_ready(target))
@@ -238,11 +348,12 @@ static void end_cause_of(struct as_engine *engine, struct target *target, struct
 static void end_causes(struct as_engine *engine, struct target *target, const char *rule,
                        const struct incident *incident, bool is_resolved)
 {
+    struct evaluations *evaluations = get_evaluations(target);
     struct evaluation *evaluation, *next;
     bool is_changed = false;
     end_cause_of(engine, target, target->intent, rule, incident, is_resolved);
     end_cause_of(engine, target, target->in_doubt, rule, incident, is_resolved);
-    TAILQ_FOREACH_SAFE (evaluation, &target->evaluations, in_target, next) {
+    TAILQ_FOREACH_SAFE (evaluation, &evaluations->open, in_target, next) {
         struct as_evaluation_state *state = &evaluation->state;
         if (state->resolved_us >= 0 || strcmp(state->rule, rule) != 0 ||
             incident->state.opened.mono.us > state->at.mono.us ||
@@ -300,9 +411,10 @@ void evaluation_on_deadline(struct as_engine *engine)
 
 static bool drop_rule_effects(struct as_engine *engine, struct target *target)
 {
+    struct evaluations *evaluations = get_evaluations(target);
     struct rule_effect *rule_effect, *next;
     bool is_changed = false;
-    TAILQ_FOREACH_SAFE (rule_effect, &target->rule_effects, in_target, next) {
+    TAILQ_FOREACH_SAFE (rule_effect, &evaluations->rules, in_target, next) {
         const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, rule_effect->state.rule);
         if (rule && rule->ineffective_after > 0)
             continue;
@@ -316,9 +428,10 @@ void evaluation_remake(struct as_engine *engine)
 {
     struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets) {
+        struct evaluations *evaluations = get_evaluations(target);
         struct evaluation *evaluation, *next;
         bool is_changed = drop_rule_effects(engine, target);
-        TAILQ_FOREACH_SAFE (evaluation, &target->evaluations, in_target, next) {
+        TAILQ_FOREACH_SAFE (evaluation, &evaluations->open, in_target, next) {
             const struct as_evaluation_state *state = &evaluation->state;
             if (state->resolved_us >= 0 ||
                 evaluation_has_cause(engine, target, state->rule, state->at, NULL))
@@ -333,10 +446,106 @@ void evaluation_remake(struct as_engine *engine)
 
 void evaluation_forget_pods(struct as_engine *engine, struct target *target)
 {
+    struct evaluations *evaluations = get_evaluations(target);
     struct evaluation *evaluation, *next;
-    TAILQ_FOREACH_SAFE (evaluation, &target->evaluations, in_target, next) {
+    TAILQ_FOREACH_SAFE (evaluation, &evaluations->open, in_target, next) {
         evaluation->state.awaits_ready = false;
         evaluation_settle(engine, evaluation);
+    }
+}
+
+bool evaluations_are_open(const struct target *target)
+{
+    return get_evaluations(target)->open_count > 0;
+}
+
+void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time now,
+                                 as_wall_time wall, as_ineffective_visit_fn *visit, void *context)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
+        const struct rule_effect *rule_effect;
+        TAILQ_FOREACH (rule_effect, &get_evaluations(target)->rules, in_target) {
+            const struct as_ineffective_view view = {
+                .ref = target->ref,
+                .target_name = target->config ? target->config->name : "",
+                .is_templated = target->config && target->config->is_templated,
+                .rule = rule_effect->state.rule,
+                .since = rule_effect->state.held,
+                .until = lock_get_end(rule_effect->state.held, INEFFECTIVE_HELD_US, now, wall),
+            };
+            if (rule_effect_is_held(rule_effect, now))
+                visit(context, &view);
+        }
+    }
+}
+
+/* A rule that did not help changes nothing. */
+static void evaluations_add_blocks(struct as_engine *engine, const struct target *target,
+                                   struct blocks *blocks)
+{
+    const struct rule_effect *rule_effect;
+    TAILQ_FOREACH (rule_effect, &get_evaluations(target)->rules, in_target) {
+        const char *rule = as_arena_strdup(&engine->arena, rule_effect->state.rule);
+        if (rule_effect_is_held(rule_effect, engine->mono))
+            blocks_add(
+                engine, blocks,
+                (struct as_forbidden){
+                    .ways = AS_WAYS_BOTH, .by = AS_HOLDER_INEFFECTIVE, .name = rule, .rule = rule});
+    }
+}
+
+static void evaluations_init(struct target *target)
+{
+    struct evaluations *evaluations = get_evaluations(target);
+    TAILQ_INIT(&evaluations->open);
+    TAILQ_INIT(&evaluations->rules);
+}
+
+/* Evaluations are in a list of the engine, too: `forget` and the end of the engine free them. */
+static void evaluations_deinit(struct target *target)
+{
+    struct evaluations *evaluations = get_evaluations(target);
+    while (!TAILQ_EMPTY(&evaluations->rules))
+        rule_effect_free(target, TAILQ_FIRST(&evaluations->rules));
+}
+
+void evaluations_free_all(struct as_engine *engine)
+{
+    while (!TAILQ_EMPTY(&engine->evaluations))
+        evaluation_free(engine, TAILQ_FIRST(&engine->evaluations));
+}
+
+static void evaluations_store(struct as_engine *engine, const struct target *target,
+                              struct as_target_state *state)
+{
+    struct evaluations *evaluations = get_evaluations(target);
+    struct as_evaluation_state *states =
+        as_arena_alloc(&engine->arena, evaluations->open_count, sizeof(*states));
+    const struct evaluation *evaluation;
+    TAILQ_FOREACH (evaluation, &evaluations->open, in_target)
+        states[state->evaluation_count++] = evaluation->state;
+    state->evaluations = as_rows_copy(&engine->arena, as_evaluation_rows, states,
+                                      state->evaluation_count, sizeof(*states));
+    struct as_rule_effect_state *rule_effects =
+        as_arena_alloc(&engine->arena, evaluations->rule_count, sizeof(*rule_effects));
+    const struct rule_effect *rule_effect;
+    TAILQ_FOREACH (rule_effect, &evaluations->rules, in_target)
+        rule_effects[state->rule_effect_count++] = rule_effect->state;
+    state->rule_effects = as_rows_copy(&engine->arena, as_rule_effect_rows, rule_effects,
+                                       state->rule_effect_count, sizeof(*rule_effects));
+}
+
+static void evaluations_restore(struct as_engine *engine, struct target *target,
+                                const struct as_target_state *state)
+{
+    for (size_t i = 0; i < state->evaluation_count; i++)
+        evaluation_add(engine, target, &state->evaluations[i]);
+    for (size_t i = 0; i < state->rule_effect_count; i++) {
+        struct rule_effect *rule_effect = rule_effect_get(target, state->rule_effects[i].rule);
+        const char *rule = rule_effect->state.rule; /* owned */
+        rule_effect->state = state->rule_effects[i];
+        rule_effect->state.rule = rule;
     }
 }
 
@@ -349,5 +558,11 @@ static void evaluations_drop_sizes(struct as_engine *engine, struct target *targ
 
 const struct concern concern_evaluations = {
     .name = "evaluations",
+    .size = sizeof(struct evaluations),
+    .init = evaluations_init,
+    .deinit = evaluations_deinit,
+    .store = evaluations_store,
+    .restore = evaluations_restore,
+    .add_blocks = evaluations_add_blocks,
     .forget_sizes = evaluations_drop_sizes,
 };

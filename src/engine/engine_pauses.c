@@ -228,3 +228,26 @@ void pauses_restore(struct as_engine *engine, struct target *target,
     if (state && !(target && lasts_longer(&target->pause, state)))
         set(engine, target, state);
 }
+
+void pauses_add_block(struct as_engine *engine, const struct as_pause_state *pause,
+                      struct blocks *blocks)
+{
+    if (pause->is_set && pause->ways != AS_WAYS_BOTH)
+        blocks_add(engine, blocks,
+                   (struct as_forbidden){.ways = pause->ways,
+                                         .by = AS_HOLDER_PAUSE,
+                                         .name = as_arena_strdup(&engine->arena, pause->who)});
+}
+
+/* Pauses of all targets, and of this one. A pause of both directions is a flag of its own. */
+static void pauses_add_blocks(struct as_engine *engine, const struct target *target,
+                              struct blocks *blocks)
+{
+    pauses_add_block(engine, &engine->pause, blocks);
+    pauses_add_block(engine, &target->pause, blocks);
+}
+
+const struct concern concern_pauses = {
+    .name = "pauses",
+    .add_blocks = pauses_add_blocks,
+};

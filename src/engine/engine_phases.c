@@ -385,7 +385,7 @@ static void forget_or_wait(struct as_engine *engine, struct target *target)
         target_set_deadline(engine, target, first.us < forget.us ? first : forget);
         return;
     }
-    if (target->pins > 0 || target->pause.is_set || target->evaluation_count > 0)
+    if (target->pins > 0 || target->pause.is_set || evaluations_are_open(target))
         return; /* the waiter's commit, or the end of the pause, evaluates it again */
     target_set_deadline(engine, target, AS_MONO_NEVER);
     FOR_CONCERNS (engine, concern)

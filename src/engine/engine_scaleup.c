@@ -443,8 +443,18 @@ static bool scaleup_is_open(const struct target *target)
     return target->scaleup.is_open;
 }
 
+/* No step up: the last increase did not come. */
+static void scaleup_add_blocks(struct as_engine *engine, const struct target *target,
+                               struct blocks *blocks)
+{
+    if (target_did_not_come(target, engine->mono))
+        blocks_add(engine, blocks,
+                   (struct as_forbidden){.ways = AS_WAYS_UP, .by = AS_HOLDER_DID_NOT_COME});
+}
+
 const struct concern concern_scaleups = {
     .name = "scale-ups",
+    .add_blocks = scaleup_add_blocks,
     .needs_address = scaleup_is_open,
     .is_using = scaleup_is_using,
     .get_forget_time = scaleup_get_forget_time,

@@ -98,7 +98,24 @@ as_mono_time schedules_get_due(const struct as_engine *engine, const struct targ
     return (as_mono_time){as_time_add(engine->mono.us, change.at.us - engine->wall.us)};
 }
 
+static void schedules_add_blocks(struct as_engine *engine, const struct target *target,
+                                 struct blocks *blocks)
+{
+    const struct as_target_config *config = target->config;
+    const uint32_t in_force = target_get_bounds(engine, target).in_force;
+
+    for (size_t i = 0; i < config->schedule_count; i++) {
+        const struct as_schedule *schedule = &config->schedules[i];
+        if ((in_force >> i & 1) && schedule->hold != AS_WAYS_NONE)
+            blocks_add(engine, blocks,
+                       (struct as_forbidden){.ways = schedule->hold,
+                                             .by = AS_HOLDER_SCHEDULE,
+                                             .name = schedule->name});
+    }
+}
+
 const struct concern concern_schedules = {
     .name = "schedules",
+    .add_blocks = schedules_add_blocks,
     .fill_input = schedules_fill,
 };

@@ -186,72 +186,6 @@ void pause_free(struct as_pause_state *pause)
     *pause = (struct as_pause_state){0};
 }
 
-/* Both lists ascend by `applied`; the clock of restored ones may be another. */
-struct evaluation *evaluation_add(struct as_engine *engine, struct target *target,
-                                  const struct as_evaluation_state *state)
-{
-    struct evaluation *evaluation = as_xcalloc(1, sizeof(*evaluation));
-    evaluation->target = target;
-    evaluation->state = *state;
-    as_rows_own_texts(as_evaluation_rows, &evaluation->state);
-    struct evaluation *other = TAILQ_LAST(&target->evaluations, evaluation_list);
-    while (other && other->state.applied.mono.us > state->applied.mono.us)
-        other = TAILQ_PREV(other, evaluation_list, in_target);
-    if (other)
-        TAILQ_INSERT_AFTER(&target->evaluations, other, evaluation, in_target);
-    else
-        TAILQ_INSERT_HEAD(&target->evaluations, evaluation, in_target);
-    other = TAILQ_LAST(&engine->evaluations, evaluation_list);
-    while (other && other->state.applied.mono.us > state->applied.mono.us)
-        other = TAILQ_PREV(other, evaluation_list, in_engine);
-    if (other)
-        TAILQ_INSERT_AFTER(&engine->evaluations, other, evaluation, in_engine);
-    else
-        TAILQ_INSERT_HEAD(&engine->evaluations, evaluation, in_engine);
-    target->evaluation_count++;
-    return evaluation;
-}
-
-void evaluation_free(struct as_engine *engine, struct evaluation *evaluation)
-{
-    TAILQ_REMOVE(&evaluation->target->evaluations, evaluation, in_target);
-    TAILQ_REMOVE(&engine->evaluations, evaluation, in_engine);
-    evaluation->target->evaluation_count--;
-    as_rows_free_texts(as_evaluation_rows, &evaluation->state);
-    free(evaluation);
-}
-
-struct rule_effect *rule_effect_find(const struct target *target, const char *rule)
-{
-    struct rule_effect *rule_effect;
-    TAILQ_FOREACH (rule_effect, &target->rule_effects, in_target) {
-        if (strcmp(rule_effect->state.rule, rule) == 0)
-            return rule_effect;
-    }
-    return NULL;
-}
-
-struct rule_effect *rule_effect_get(struct target *target, const char *rule)
-{
-    struct rule_effect *rule_effect = rule_effect_find(target, rule);
-    if (rule_effect)
-        return rule_effect;
-    rule_effect = as_xcalloc(1, sizeof(*rule_effect));
-    rule_effect->state = (struct as_rule_effect_state){.rule = rule, .held = AS_MOMENT_NEVER};
-    as_rows_own_texts(as_rule_effect_rows, &rule_effect->state);
-    TAILQ_INSERT_TAIL(&target->rule_effects, rule_effect, in_target);
-    target->rule_effect_count++;
-    return rule_effect;
-}
-
-void rule_effect_free(struct target *target, struct rule_effect *rule_effect)
-{
-    TAILQ_REMOVE(&target->rule_effects, rule_effect, in_target);
-    target->rule_effect_count--;
-    as_rows_free_texts(as_rule_effect_rows, &rule_effect->state);
-    free(rule_effect);
-}
-
 void asked_clear(struct asked *asked)
 {
     free(asked->ids);
@@ -331,8 +265,6 @@ struct target *target_new(const struct as_engine *engine, struct as_target_ref *
     target->retry.us = INT64_MIN;
     RB_INIT(&target->groups);
     TAILQ_INIT(&target->asks);
-    TAILQ_INIT(&target->evaluations);
-    TAILQ_INIT(&target->rule_effects);
     target->ready = -1;
     FOR_CONCERNS (engine, concern)
         if (concern->init)
@@ -353,8 +285,6 @@ struct target *target_free(const struct as_engine *engine, struct target *target
     asked_clear(&target->asked);
     free(target->events);
     free(target->recommendations);
-    while (!TAILQ_EMPTY(&target->rule_effects))
-        rule_effect_free(target, TAILQ_FIRST(&target->rule_effects));
     free(target->sender);
     as_rows_free_texts(as_ordered_rows, &target->ordered);
     free(target->entry);
@@ -521,38 +451,6 @@ const struct as_pause_state *pause_fill_state(struct as_engine *engine,
     return state;
 }
 
-static void fill_evaluations(struct as_engine *engine, const struct target *target,
-                             struct as_target_state *state)
-{
-    struct as_evaluation_state *evaluations =
-        as_arena_alloc(&engine->arena, target->evaluation_count, sizeof(*evaluations));
-    const struct evaluation *evaluation;
-    TAILQ_FOREACH (evaluation, &target->evaluations, in_target)
-        evaluations[state->evaluation_count++] = evaluation->state;
-    state->evaluations = as_rows_copy(&engine->arena, as_evaluation_rows, evaluations,
-                                      state->evaluation_count, sizeof(*evaluations));
-    struct as_rule_effect_state *rule_effects =
-        as_arena_alloc(&engine->arena, target->rule_effect_count, sizeof(*rule_effects));
-    const struct rule_effect *rule_effect;
-    TAILQ_FOREACH (rule_effect, &target->rule_effects, in_target)
-        rule_effects[state->rule_effect_count++] = rule_effect->state;
-    state->rule_effects = as_rows_copy(&engine->arena, as_rule_effect_rows, rule_effects,
-                                       state->rule_effect_count, sizeof(*rule_effects));
-}
-
-static void take_evaluations(struct as_engine *engine, struct target *target,
-                             const struct as_target_state *state)
-{
-    for (size_t i = 0; i < state->evaluation_count; i++)
-        evaluation_add(engine, target, &state->evaluations[i]);
-    for (size_t i = 0; i < state->rule_effect_count; i++) {
-        struct rule_effect *rule_effect = rule_effect_get(target, state->rule_effects[i].rule);
-        const char *rule = rule_effect->state.rule; /* owned */
-        rule_effect->state = state->rule_effects[i];
-        rule_effect->state.rule = rule;
-    }
-}
-
 static void state_take_event(struct target *target, const struct as_past_event *event)
 {
     target->events = as_xgrow(target->events, target->event_count, &target->event_capacity,
@@ -642,7 +540,6 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
         state->ordered = as_rows_copy(&engine->arena, as_ordered_rows, &target->ordered, 1,
                                       sizeof(target->ordered));
     fill_scaleup(engine, target, state);
-    fill_evaluations(engine, target, state);
     if (target->resize.is_set)
         state->resize = fill_copy(engine, &target->resize, sizeof(target->resize));
     state->asked = target->pool.asked;
@@ -694,7 +591,6 @@ void target_take_state(struct as_engine *engine, struct target *target,
     }
     if (state->scaleup)
         target->scaleup = *state->scaleup;
-    take_evaluations(engine, target, state);
     if (state->resize) {
         target->resize = *state->resize;
         target->resize.is_set = true;

@@ -17,6 +17,7 @@
 #include <alertscaler/engine/engine.h>
 #include <alertscaler/engine/state.h>
 
+TAILQ_HEAD(evaluation_list, evaluation); /* engine_evaluations.c */
 struct group;
 struct request;
 struct target;
@@ -26,9 +27,6 @@ struct target;
 /* A start further ahead of the clock is ignored: the time of arrival counts, until a valid start
  * comes. Clocks are wrong by less. */
 #define CLOCK_OFF_US (5 * AS_US_PER_MIN)
-
-/* How long a rule that was found ineffective is held. */
-#define INEFFECTIVE_HELD_US AS_US_PER_DAY
 
 struct binding { /* one open incident, one rule that matches it, one target */
     TAILQ_ENTRY(binding) in_group;
@@ -89,19 +87,6 @@ struct ask { /* a query for one target's next decision */
 };
 RB_HEAD(ask_tree, ask);
 TAILQ_HEAD(ask_list, ask);
-
-struct evaluation { /* an action of an alert, until its effect is known (engine_evaluations.c) */
-    TAILQ_ENTRY(evaluation) in_target, in_engine;
-    struct target *target;
-    struct as_evaluation_state state; /* owns its texts */
-};
-TAILQ_HEAD(evaluation_list, evaluation);
-
-struct rule_effect { /* how a rule's last actions went (engine_evaluations.c) */
-    TAILQ_ENTRY(rule_effect) in_target;
-    struct as_rule_effect_state state; /* owns its text */
-};
-TAILQ_HEAD(rule_effect_list, rule_effect);
 
 struct held { /* an observation that waits for answers to queries */
     struct as_observation observation;
@@ -285,10 +270,6 @@ struct target {
     size_t ask_count, asks_open;
     bool with_pods, with_nodes, with_snapshot; /* they are requested with the size */
     struct held *held;
-    struct evaluation_list evaluations; /* by `applied` */
-    size_t evaluation_count;
-    struct rule_effect_list rule_effects; /* of rules with ineffective_after */
-    size_t rule_effect_count;
     char *sender; /* narrowed credential, as last found, or of an order; NULL: none */
     char *entry;  /* the target's name in the rule files when an incident ended or an order came; or
                      NULL */
@@ -467,13 +448,6 @@ static inline bool incident_is_held(const struct incident *incident)
  * what was asked for: no rule steps up. */
 bool target_did_not_come(const struct target *target, as_mono_time now);
 
-/* The rule was found ineffective, and is held. */
-static inline bool rule_effect_is_held(const struct rule_effect *rule_effect, as_mono_time now)
-{
-    return as_moment_is_set(rule_effect->state.held) &&
-           as_time_add(rule_effect->state.held.mono.us, INEFFECTIVE_HELD_US) > now.us;
-}
-
 static inline bool is_ahead(const struct as_engine *engine, as_wall_time start)
 {
     return start.us > as_time_add(engine->wall.us, CLOCK_OFF_US);
@@ -507,13 +481,6 @@ void ask_free(struct ask *ask);
 void pause_free(struct as_pause_state *pause);
 void floor_free(struct as_floor_state *floor);
 void floor_assign(struct as_floor_state *floor, const struct as_floor_state *state); /* copies */
-struct evaluation *evaluation_add(struct as_engine *engine, struct target *target,
-                                  const struct as_evaluation_state *state);
-void evaluation_free(struct as_engine *engine, struct evaluation *evaluation);
-/* NULL: none of this rule. */
-struct rule_effect *rule_effect_find(const struct target *target, const char *rule);
-struct rule_effect *rule_effect_get(struct target *target, const char *rule);
-void rule_effect_free(struct target *target, struct rule_effect *rule_effect);
 void asked_clear(struct asked *asked);
 void held_free(struct target *target);
 /* Takes the reference. In no tree yet; one block with the states of its concerns. */

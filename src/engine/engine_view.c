@@ -201,27 +201,6 @@ bool as_engine_encode_target(const struct as_engine *engine, const char *id, str
     return false;
 }
 
-void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time now,
-                                 as_wall_time wall, as_ineffective_visit_fn *visit, void *context)
-{
-    struct target *target;
-    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
-        const struct rule_effect *rule_effect;
-        TAILQ_FOREACH (rule_effect, &target->rule_effects, in_target) {
-            const struct as_ineffective_view view = {
-                .ref = target->ref,
-                .target_name = target->config ? target->config->name : "",
-                .is_templated = target->config && target->config->is_templated,
-                .rule = rule_effect->state.rule,
-                .since = rule_effect->state.held,
-                .until = lock_get_end(rule_effect->state.held, INEFFECTIVE_HELD_US, now, wall),
-            };
-            if (rule_effect_is_held(rule_effect, now))
-                visit(context, &view);
-        }
-    }
-}
-
 static bool has_open_incident(const struct group *group)
 {
     const struct binding *binding;
