@@ -346,7 +346,7 @@ static void on_failure(struct as_engine *engine, struct target *target, struct i
         scaleup_give_up(engine, target);
     if (resize_is_put_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
         resize_give_up(engine, target);
-    if (target->scaleup.is_open)
+    if (scaleup_get(target)->is_open)
         effect_put_target(engine, target);
     if (assignment_is_of(target, intent))
         assignment_on_failure(engine, target, intent, result);

@@ -201,7 +201,7 @@ static void command_unlock(struct as_engine *engine, struct deed *deed)
     }
     target->locks.last_up = target->locks.last_down = target->locks.last_return = AS_MOMENT_NEVER;
     target->locks.dry_last_up = target->locks.dry_last_down = AS_MOMENT_NEVER;
-    target->scaleup.failed = AS_MOMENT_NEVER;
+    scaleup_end_back_off(target);
     effect_put_target(engine, target);
     deed->wakes = true;
 }

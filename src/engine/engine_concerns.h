@@ -128,6 +128,13 @@ struct locks { /* of cooldowns, and of a back-off */
     struct as_cooldown cooldown;
 };
 
+/* The state, to read. */
+const struct as_scaleup_state *scaleup_get(const struct target *target);
+/* A workload's last increase was not ready in time, or a container's resource could not become the
+ * requested size: no rule steps up. */
+bool scaleup_did_not_come(const struct target *target, as_mono_time now);
+void scaleup_end_back_off(struct target *target);   /* to be stored */
+void scaleup_forget_surplus(struct target *target); /* to be stored */
 struct locks scaleup_get_locks(const struct target *target, as_mono_time now);
 void scaleup_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
 void scaleup_refuse(struct as_engine *engine, struct target *target); /* for lack of capacity */

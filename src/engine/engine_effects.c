@@ -33,6 +33,11 @@ struct waiter *effect_commit_awaited(struct as_engine *engine)
     return waiter;
 }
 
+const void *effect_copy(struct as_engine *engine, const void *from, size_t size)
+{
+    return memcpy(as_arena_alloc(&engine->arena, 1, size), from, size);
+}
+
 void effect_commit(struct as_engine *engine)
 {
     effect_add(engine, AS_EFFECT_COMMIT);

@@ -9,6 +9,8 @@
 struct as_effect *effect_add(struct as_engine *engine, enum as_effect_kind kind);
 struct waiter *effect_commit_awaited(struct as_engine *engine);
 void effect_commit(struct as_engine *engine); /* nobody waits */
+/* A copy of a state without texts, in the step's memory. */
+const void *effect_copy(struct as_engine *engine, const void *from, size_t size);
 void effect_put_incident(struct as_engine *engine, struct incident *incident);
 void effect_delete_incident(struct as_engine *engine, const struct incident *incident);
 void effect_put_target(struct as_engine *engine, struct target *target);

@@ -270,8 +270,8 @@ static bool knows_ready(const struct target *target)
 /* The target's size is not yet the new one. */
 static int32_t find_missing(const struct target *target, const struct intent *intent)
 {
-    if (target->scaleup.is_open && target->scaleup.from <= intent->state.from)
-        return target->scaleup.missing;
+    if (scaleup_get(target)->is_open && scaleup_get(target)->from <= intent->state.from)
+        return scaleup_get(target)->missing;
     const int32_t missing = intent->state.from - target->ready;
     return missing > 0 ? missing : 0;
 }

@@ -91,7 +91,7 @@ bool forbidden_is_held(const struct as_engine *engine, const struct target *targ
 bool forbidden_is(const struct as_engine *engine, const struct target *target, enum as_ways way)
 {
     return forbidden_is_held(engine, target, way) ||
-           (way == AS_WAYS_UP && target_did_not_come(target, engine->mono));
+           (way == AS_WAYS_UP && scaleup_did_not_come(target, engine->mono));
 }
 
 static void blocks_fill_input(struct as_engine *engine, const struct target *target,

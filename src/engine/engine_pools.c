@@ -233,7 +233,7 @@ void assignment_on_applied(struct as_engine *engine, struct target *group,
         return;
     begin_lock(engine, &group->assignment, intent);
     if (!group->assignment.is_up)
-        group->scaleup.surplus = 0; /* `take` has considered all nodes */
+        scaleup_forget_surplus(group); /* `take` has considered all nodes */
     if (is_short)
         pool_give_up(engine, group);
     else
@@ -496,13 +496,13 @@ static void pool_fill_member(struct as_engine *engine, const struct target *grou
         .max = bounds.max,
         .closed = pool_find_closed(engine, group),
         .is_kept = forbidden_is(engine, group, AS_WAYS_DOWN),
-        .has_pending_scaleup = group->scaleup.is_open,
+        .has_pending_scaleup = scaleup_get(group)->is_open,
         .refused = scaleup_get_refused(group),
         .in_doubt = count_in_doubt(group),
         .open_at = scaleup_get_open_at(engine, group),
         .surplus = scaleup_get_surplus(group),
-        .surplus_since = moment_get_wall(engine, group->scaleup.surplus_since),
-        .unregistered = group->scaleup.unregistered,
+        .surplus_since = moment_get_wall(engine, scaleup_get(group)->surplus_since),
+        .unregistered = scaleup_get(group)->unregistered,
         .last_size = group->has_size ? group->replicas : 0,
     };
 }
@@ -769,7 +769,7 @@ static bool is_hindered(const struct as_engine *engine, const struct target *tar
            target->overdue.until.us <= engine->mono.us || engine->stopping || engine->halt.is_set ||
            pauses_find(engine, target) || engine->config.dry_run || !target->config ||
            forbidden_is_with_pool(engine, target, AS_WAYS_DOWN) || target->config->dry_run ||
-           target->scaleup.is_open || target->in_doubt || target->ordered.is_set ||
+           scaleup_get(target)->is_open || target->in_doubt || target->ordered.is_set ||
            target->assignment.pool;
 }
 

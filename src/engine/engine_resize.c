@@ -19,21 +19,27 @@
 
 #define ROLLOUT_US (600 * AS_US_PER_S) /* Kubernetes' default of progressDeadlineSeconds */
 
+static struct as_resize_state *get_resize(const struct target *target)
+{
+    return target->parts[CONCERN_RESIZES];
+}
+
 static bool resize_is_ours(const struct target *target, const struct intent *intent)
 {
-    return target->resize.is_set && !intent->state.rule[0] &&
-           strcmp(intent->state.decision_id, target->resize.id) == 0;
+    const struct as_resize_state *resize = get_resize(target);
+    return resize->is_set && !intent->state.rule[0] &&
+           strcmp(intent->state.decision_id, resize->id) == 0;
 }
 
 bool resize_is_put_back(const struct target *target, const struct intent *intent)
 {
-    return resize_is_ours(target, intent) && target->resize.is_late &&
-           intent->state.to == target->resize.from;
+    return resize_is_ours(target, intent) && get_resize(target)->is_late &&
+           intent->state.to == get_resize(target)->from;
 }
 
 bool resize_is_catch_up(const struct target *target, const struct intent *intent)
 {
-    const struct as_resize_state *resize = &target->resize;
+    const struct as_resize_state *resize = get_resize(target);
     return resize_is_ours(target, intent) && !resize->is_open && intent->state.to <= resize->to &&
            intent->state.from < intent->state.to;
 }
@@ -52,7 +58,7 @@ static const char *explain_put_back(struct as_engine *engine, struct target *tar
 const char *resize_on_applied(struct as_engine *engine, struct target *target,
                               const struct intent *intent)
 {
-    struct as_resize_state *resize = &target->resize;
+    struct as_resize_state *resize = get_resize(target);
     struct as_sized sized;
     as_sized_read(target->ref, &sized);
     if (sized.what != AS_SIZED_RESOURCE)
@@ -81,7 +87,7 @@ const char *resize_on_applied(struct as_engine *engine, struct target *target,
 
 bool resize_remake(struct as_engine *engine, struct target *target)
 {
-    struct as_resize_state *resize = &target->resize;
+    struct as_resize_state *resize = get_resize(target);
     if (!resize->is_open && !resize->is_above)
         return false;
     target->dirty = true;
@@ -93,25 +99,25 @@ bool resize_remake(struct as_engine *engine, struct target *target)
 
 void resize_forget(struct target *target)
 {
-    target->resize = (struct as_resize_state){.moved = AS_MOMENT_NEVER};
+    *get_resize(target) = (struct as_resize_state){.moved = AS_MOMENT_NEVER};
 }
 
 bool resize_on_unseen(struct target *target, enum as_reason outcome)
 {
-    const bool is_gone = outcome == AS_REASON_TARGET_NOT_FOUND && target->resize.is_above;
+    const bool is_gone = outcome == AS_REASON_TARGET_NOT_FOUND && get_resize(target)->is_above;
     if (is_gone)
-        target->resize.is_above = false;
+        get_resize(target)->is_above = false;
     return is_gone;
 }
 
 bool resize_is_awaited(const struct target *target, const struct as_observation *observation)
 {
-    return target->resize.is_open && observation->resize.is_rolling;
+    return get_resize(target)->is_open && observation->resize.is_rolling;
 }
 
 void resize_give_up(struct as_engine *engine, struct target *target)
 {
-    target->resize.is_open = target->resize.is_late = false;
+    get_resize(target)->is_open = get_resize(target)->is_late = false;
     effect_put_target(engine, target);
 }
 
@@ -131,7 +137,7 @@ static bool resize_has_failed(struct as_engine *engine, struct as_resize_state *
 static void give_up_rollout(struct as_engine *engine, struct target *target,
                             const struct as_resize_seen *seen)
 {
-    struct as_resize_state *resize = &target->resize;
+    struct as_resize_state *resize = get_resize(target);
     struct intent change = {.state = {.is_ordered = resize->is_ordered,
                                       .rule = "",
                                       .from = resize->from,
@@ -165,10 +171,10 @@ static void give_up_rollout(struct as_engine *engine, struct target *target,
 static bool review_rollout(struct as_engine *engine, struct target *target,
                            const struct as_observation *observation)
 {
-    struct as_resize_state *resize = &target->resize;
+    struct as_resize_state *resize = get_resize(target);
     if (!observation->resize.is_rolling || observation->replicas != resize->to) {
         if (observation->replicas == resize->to)
-            target->scaleup.failed = AS_MOMENT_NEVER;
+            scaleup_end_back_off(target);
         resize_give_up(engine, target);
         effect_commit(engine);
         return false;
@@ -193,9 +199,9 @@ static int32_t find_last_size(const struct as_resize_state *resize,
 static bool choose_pods(const struct as_engine *engine, struct target *target,
                         const struct as_resize_seen *seen)
 {
-    struct as_resize_state *resize = &target->resize;
+    struct as_resize_state *resize = get_resize(target);
     resize->later_than = (as_maybe_time){.set = false};
-    if (!target_did_not_come(target, engine->mono))
+    if (!scaleup_did_not_come(target, engine->mono))
         return true;
     if (!seen->newest.set || !resize->newest.set || seen->newest.at.us <= resize->newest.at.us)
         return false;
@@ -208,7 +214,7 @@ static bool choose_pods(const struct as_engine *engine, struct target *target,
 static void review_template(struct as_engine *engine, struct target *target,
                             const struct as_resize_seen *seen)
 {
-    struct as_resize_state *resize = &target->resize;
+    struct as_resize_state *resize = get_resize(target);
     const bool is_above = seen->template_size >= 0 && resize->to > seen->template_size;
     if (is_above == resize->is_above)
         return;
@@ -223,9 +229,9 @@ int32_t resize_review(struct as_engine *engine, struct target *target,
                       const struct as_observation *observation)
 {
     const struct as_resize_seen *seen = &observation->resize;
-    struct as_resize_state *resize = &target->resize;
+    struct as_resize_state *resize = get_resize(target);
     int32_t size;
-    if (seen->newest.set && !target_did_not_come(target, engine->mono))
+    if (seen->newest.set && !scaleup_did_not_come(target, engine->mono))
         resize->newest = seen->newest;
     if (!seen->is_set || !resize->is_set || !target->config || engine->stopping)
         return -1;
@@ -245,7 +251,7 @@ int32_t resize_review(struct as_engine *engine, struct target *target,
 static bool resize_is_using(const struct as_engine *engine, const struct target *target)
 {
     (void)engine;
-    return target->resize.is_open || target->resize.is_above;
+    return get_resize(target)->is_open || get_resize(target)->is_above;
 }
 
 static void resize_drop_sizes(struct as_engine *engine, struct target *target,
@@ -265,13 +271,13 @@ static bool resize_cannot_see(struct as_engine *engine, struct target *target,
 static int64_t resize_observe_within(const struct as_engine *engine, const struct target *target)
 {
     (void)engine;
-    return target->resize.is_open ? SCALEUP_OBSERVE_US : INT64_MAX;
+    return get_resize(target)->is_open ? SCALEUP_OBSERVE_US : INT64_MAX;
 }
 
 static bool resize_claim(struct as_engine *engine, struct target *target,
                          const struct as_observation *observation, struct change *change_out)
 {
-    const struct as_resize_state *resize = &target->resize;
+    const struct as_resize_state *resize = get_resize(target);
     const int32_t size = resize_review(engine, target, observation);
     if (size < 0 || target->ordered.is_set)
         return false;
@@ -284,11 +290,34 @@ static bool resize_claim(struct as_engine *engine, struct target *target,
 
 static bool resize_needs_address(const struct target *target)
 {
-    return target->resize.is_open || target->resize.is_above;
+    return get_resize(target)->is_open || get_resize(target)->is_above;
+}
+
+static void resize_store(struct as_engine *engine, const struct target *target,
+                         struct as_target_state *state)
+{
+    const struct as_resize_state *resize = get_resize(target);
+    if (resize->is_set)
+        state->resize = effect_copy(engine, resize, sizeof(*resize));
+}
+
+static void resize_restore(struct as_engine *engine, struct target *target,
+                           const struct as_target_state *state)
+{
+    struct as_resize_state *resize = get_resize(target);
+    (void)engine;
+    if (!state->resize)
+        return;
+    *resize = *state->resize;
+    resize->is_set = true;
+    resize->moved = AS_MOMENT_NEVER;
 }
 
 const struct concern concern_resizes = {
     .name = "resizes",
+    .size = sizeof(struct as_resize_state),
+    .store = resize_store,
+    .restore = resize_restore,
     .needs_address = resize_needs_address,
     .is_using = resize_is_using,
     .forget_sizes = resize_drop_sizes,

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <alertscaler/decide/sized.h>
+
 #include "engine_concerns.h"
 #include "engine_effects.h"
 #include "engine_registry.h"
@@ -26,6 +28,26 @@
 /* A growing workload is looked at more often at first, for its time to be known. */
 #define WORKLOAD_LOOK_MIN_US (1 * AS_US_PER_S)
 #define WORKLOAD_LOOK_PART   8 /* of its age */
+
+static struct as_scaleup_state *get_scaleup(const struct target *target)
+{
+    return target->parts[CONCERN_SCALEUPS];
+}
+
+const struct as_scaleup_state *scaleup_get(const struct target *target)
+{
+    return get_scaleup(target);
+}
+
+void scaleup_end_back_off(struct target *target)
+{
+    get_scaleup(target)->failed = AS_MOMENT_NEVER;
+}
+
+void scaleup_forget_surplus(struct target *target)
+{
+    get_scaleup(target)->surplus = 0;
+}
 
 static bool has_failed_since(const struct as_scaleup_state *scaleup, struct as_moment moment)
 {
@@ -51,7 +73,7 @@ static struct locks get_cooldowns(const struct target *target)
 
 struct locks scaleup_get_locks(const struct target *target, as_mono_time now)
 {
-    const struct as_scaleup_state *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
     struct locks locks = get_cooldowns(target);
     if (!as_moment_is_set(scaleup->failed))
         return locks;
@@ -68,7 +90,7 @@ struct locks scaleup_get_locks(const struct target *target, as_mono_time now)
 /* A failure during a back-off (of an order, say) restarts the time. */
 static void back_off(struct as_engine *engine, struct target *target)
 {
-    struct as_scaleup_state *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = get_scaleup(target);
     const int64_t failed_us = scaleup->failed.mono.us;
     if (!as_moment_is_set(scaleup->failed) ||
         as_time_add(failed_us, BACK_OFF_FORGET_US) <= engine->mono.us)
@@ -105,12 +127,12 @@ int32_t scaleup_count_ready(const struct as_observation *observation)
 bool scaleup_needs_pods(const struct target *target)
 {
     return scaleup_get_timeout(target) > 0 &&
-           (target->open_bindings > 0 || target->ordered.is_set || target->scaleup.is_open);
+           (target->open_bindings > 0 || target->ordered.is_set || get_scaleup(target)->is_open);
 }
 
 int64_t scaleup_get_observe_us(const struct as_engine *engine, const struct target *target)
 {
-    const struct as_scaleup_state *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
     const int64_t part = (engine->mono.us - scaleup->since.mono.us) / WORKLOAD_LOOK_PART;
     if (!is_workload(target) || scaleup->did_not_come || part > SCALEUP_OBSERVE_US)
         return SCALEUP_OBSERVE_US;
@@ -126,7 +148,7 @@ static int32_t scaleup_count_missing(const struct target *target)
 
 void scaleup_begin(struct as_engine *engine, struct target *target, const struct intent *intent)
 {
-    struct as_scaleup_state *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = get_scaleup(target);
     if ((!target->names_instances && !is_workload(target)) || !target->config ||
         intent->state.to <= intent->state.from)
         return;
@@ -145,7 +167,7 @@ void scaleup_begin(struct as_engine *engine, struct target *target, const struct
 
 void scaleup_refuse(struct as_engine *engine, struct target *target)
 {
-    target->scaleup.is_refused = true;
+    get_scaleup(target)->is_refused = true;
     back_off(engine, target);
 }
 
@@ -153,7 +175,7 @@ void scaleup_refuse(struct as_engine *engine, struct target *target)
 bool scaleup_on_shortage(struct as_engine *engine, struct target *target,
                          const struct as_observation *observation)
 {
-    const struct as_scaleup_state *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
     const as_maybe_time began = moment_get_wall(engine, scaleup->since);
     if (!scaleup->is_open || scaleup->is_refused || !observation->lacks_capacity || !began.set ||
         (observation->gap_since.set && observation->gap_since.at.us < began.at.us - AS_US_PER_MIN))
@@ -165,7 +187,7 @@ bool scaleup_on_shortage(struct as_engine *engine, struct target *target,
 /* Twice in one step counts once. */
 void scaleup_fail(struct as_engine *engine, struct target *target)
 {
-    if (target->scaleup.failed.mono.us != engine->mono.us)
+    if (get_scaleup(target)->failed.mono.us != engine->mono.us)
         back_off(engine, target);
 }
 
@@ -177,14 +199,14 @@ bool scaleup_is_failure(const struct as_scale_result *result)
 
 bool scaleup_is_backing_off(const struct target *target, as_mono_time now)
 {
-    const struct as_scaleup_state *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
     return as_moment_is_set(scaleup->failed) &&
            as_time_add(scaleup->failed.mono.us, scaleup->back_off_us) > now.us;
 }
 
 as_maybe_time scaleup_get_open_at(const struct as_engine *engine, const struct target *target)
 {
-    const struct as_scaleup_state *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
     as_maybe_time failed = moment_get_wall(engine, scaleup->failed);
     if (!scaleup_is_backing_off(target, engine->mono) || !failed.set)
         return (as_maybe_time){0};
@@ -195,7 +217,7 @@ as_maybe_time scaleup_get_open_at(const struct as_engine *engine, const struct t
 void scaleup_note_surplus(struct as_engine *engine, struct target *target,
                           const struct intent *intent)
 {
-    struct as_scaleup_state *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = get_scaleup(target);
     const int32_t before = scaleup_get_surplus(target);
     if (before == 0) {
         scaleup->surplus_from = intent->state.from;
@@ -206,7 +228,7 @@ void scaleup_note_surplus(struct as_engine *engine, struct target *target,
 
 int32_t scaleup_get_surplus(const struct target *target)
 {
-    const struct as_scaleup_state *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
     const int32_t above = target->replicas - scaleup->surplus_from;
     return above < scaleup->surplus ? (above > 0 ? above : 0) : scaleup->surplus;
 }
@@ -214,7 +236,7 @@ int32_t scaleup_get_surplus(const struct target *target)
 /* An increase of ours that is open has its own back-off. */
 bool scaleup_note_unregistered(struct as_engine *engine, struct target *target, int32_t count)
 {
-    struct as_scaleup_state *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = get_scaleup(target);
     if (scaleup->is_open)
         return false;
     const bool is_more = count > scaleup->unregistered;
@@ -226,14 +248,14 @@ bool scaleup_note_unregistered(struct as_engine *engine, struct target *target, 
 
 int32_t scaleup_get_refused(const struct target *target)
 {
-    const struct as_scaleup_state *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
     const int32_t short_of = target->replicas - target->status_replicas - scaleup->missing;
     return scaleup->is_open && scaleup->is_refused && short_of > 0 ? short_of : 0;
 }
 
 void scaleup_give_up(struct as_engine *engine, struct target *target)
 {
-    struct as_scaleup_state *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = get_scaleup(target);
     if (!has_failed_since(scaleup, scaleup->since))
         back_off(engine, target);
     scaleup->is_open = false;
@@ -242,7 +264,7 @@ void scaleup_give_up(struct as_engine *engine, struct target *target)
 
 bool scaleup_is_taken_back(const struct target *target, const struct intent *intent)
 {
-    const struct as_scaleup_state *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
     return scaleup->is_open && intent->state.to < intent->state.from && !intent->state.rule[0] &&
            strcmp(intent->state.decision_id, scaleup->id) == 0;
 }
@@ -266,7 +288,7 @@ static const char *explain_taking_back(struct as_engine *engine,
 const char *scaleup_on_applied(struct as_engine *engine, struct target *target,
                                const struct intent *intent, const char *why)
 {
-    struct as_scaleup_state *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = get_scaleup(target);
     if (!scaleup_is_taken_back(target, intent)) {
         scaleup_begin(engine, target, intent);
         return NULL;
@@ -280,7 +302,7 @@ const char *scaleup_on_applied(struct as_engine *engine, struct target *target,
 
 static void scaleup_close(struct as_engine *engine, struct target *target)
 {
-    target->scaleup.is_open = false;
+    get_scaleup(target)->is_open = false;
     effect_put_target(engine, target);
     effect_commit(engine);
 }
@@ -301,8 +323,8 @@ static bool is_complete(const struct as_scaleup_state *scaleup,
 /* Only for our own increase: an instance that fails long afterwards must not block the group. */
 bool scaleup_is_awaited(const struct target *target, const struct as_observation *observation)
 {
-    return target->scaleup.is_open && !target->scaleup.did_not_come &&
-           !is_complete(&target->scaleup, observation);
+    return get_scaleup(target)->is_open && !get_scaleup(target)->did_not_come &&
+           !is_complete(get_scaleup(target), observation);
 }
 
 /* True: nothing to wait for (any more). For a while, a size smaller than requested may come from a
@@ -310,7 +332,7 @@ bool scaleup_is_awaited(const struct target *target, const struct as_observation
 static bool scaleup_is_over(const struct as_engine *engine, const struct target *target,
                             const struct as_observation *observation)
 {
-    const struct as_scaleup_state *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
     const bool is_late = as_time_add(scaleup->since.mono.us, IN_DOUBT_US) <= engine->mono.us;
     if (!observation->names_instances && !is_workload(target))
         return true;
@@ -324,7 +346,7 @@ static bool scaleup_is_over(const struct as_engine *engine, const struct target 
 /* After a failure for lack of capacity, the provider's lists get time to catch up. */
 static bool is_past_deadline(const struct as_engine *engine, const struct target *target)
 {
-    const struct as_scaleup_state *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
     const int64_t timeout_us = target->names_instances ? target_get_nodes(target)->ready_timeout_us
                                                        : scaleup_get_timeout(target);
     return as_time_add(scaleup->since.mono.us, timeout_us) <= engine->mono.us ||
@@ -346,7 +368,7 @@ static int32_t get_size_to_keep(const struct as_scaleup_state *scaleup,
 static void give_up_waiting(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation)
 {
-    struct as_scaleup_state *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = get_scaleup(target);
     scaleup->did_not_come = true;
     scaleup->ready = scaleup_count_ready(observation);
     effect_warn(engine, target,
@@ -362,13 +384,13 @@ static void give_up_waiting(struct as_engine *engine, struct target *target,
 void scaleup_forget_pods(struct target *target)
 {
     if (!target->names_instances)
-        target->scaleup.is_open = target->scaleup.did_not_come = false;
+        get_scaleup(target)->is_open = get_scaleup(target)->did_not_come = false;
 }
 
 int32_t scaleup_review(struct as_engine *engine, struct target *target,
                        const struct as_observation *observation)
 {
-    struct as_scaleup_state *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = get_scaleup(target);
     if (!scaleup->is_open || !target->config || engine->stopping)
         return -1;
     if (scaleup_is_over(engine, target, observation)) {
@@ -390,26 +412,40 @@ int32_t scaleup_review(struct as_engine *engine, struct target *target,
     return keep;
 }
 
+bool scaleup_did_not_come(const struct target *target, as_mono_time now)
+{
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
+    const bool backs_off = as_moment_is_set(scaleup->failed) &&
+                           as_time_add(scaleup->failed.mono.us, scaleup->back_off_us) > now.us;
+    struct as_sized sized;
+    if (scaleup->is_open && scaleup->did_not_come)
+        return true;
+    if (!backs_off)
+        return false;
+    as_sized_read(target->ref, &sized);
+    return sized.what == AS_SIZED_RESOURCE;
+}
+
 bool scaleup_remake(struct as_engine *engine, struct target *target)
 {
-    if (!target->scaleup.is_open)
+    if (!get_scaleup(target)->is_open)
         return false;
     target->dirty = true;
     if (target_recover_config(engine, target))
         return false;
-    target->scaleup.is_open = false; /* no rule uses it: nobody is responsible */
+    get_scaleup(target)->is_open = false; /* no rule uses it: nobody is responsible */
     return true;
 }
 
 static bool scaleup_is_using(const struct as_engine *engine, const struct target *target)
 {
     (void)engine;
-    return target->scaleup.is_open;
+    return get_scaleup(target)->is_open;
 }
 
 static as_mono_time scaleup_get_forget_time(const struct target *target)
 {
-    return target_get_kept_until(target, target->scaleup.failed);
+    return target_get_kept_until(target, get_scaleup(target)->failed);
 }
 
 static void scaleup_drop_sizes(struct as_engine *engine, struct target *target,
@@ -421,7 +457,7 @@ static void scaleup_drop_sizes(struct as_engine *engine, struct target *target,
 
 static int64_t scaleup_observe_within(const struct as_engine *engine, const struct target *target)
 {
-    return target->scaleup.is_open ? scaleup_get_observe_us(engine, target) : INT64_MAX;
+    return get_scaleup(target)->is_open ? scaleup_get_observe_us(engine, target) : INT64_MAX;
 }
 
 /* Takes back what did not come. It waits like any action until one may begin; what never served is
@@ -429,7 +465,7 @@ static int64_t scaleup_observe_within(const struct as_engine *engine, const stru
 static bool scaleup_claim(struct as_engine *engine, struct target *target,
                           const struct as_observation *observation, struct change *change_out)
 {
-    const struct as_scaleup_state *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
     const int32_t keep = scaleup_review(engine, target, observation);
     if (keep < 0 || limits_refuse(engine, target, keep, keep))
         return false;
@@ -440,20 +476,45 @@ static bool scaleup_claim(struct as_engine *engine, struct target *target,
 
 static bool scaleup_is_open(const struct target *target)
 {
-    return target->scaleup.is_open;
+    return get_scaleup(target)->is_open;
 }
 
 /* No step up: the last increase did not come. */
 static void scaleup_add_blocks(struct as_engine *engine, const struct target *target,
                                struct blocks *blocks)
 {
-    if (target_did_not_come(target, engine->mono))
+    if (scaleup_did_not_come(target, engine->mono))
         blocks_add(engine, blocks,
                    (struct as_forbidden){.ways = AS_WAYS_UP, .by = AS_HOLDER_DID_NOT_COME});
 }
 
+static void scaleup_init(struct target *target)
+{
+    get_scaleup(target)->failed = AS_MOMENT_NEVER;
+}
+
+static void scaleup_store(struct as_engine *engine, const struct target *target,
+                          struct as_target_state *state)
+{
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
+    if (scaleup->is_open || as_moment_is_set(scaleup->failed) || scaleup->surplus != 0)
+        state->scaleup = effect_copy(engine, scaleup, sizeof(*scaleup));
+}
+
+static void scaleup_restore(struct as_engine *engine, struct target *target,
+                            const struct as_target_state *state)
+{
+    (void)engine;
+    if (state->scaleup)
+        *get_scaleup(target) = *state->scaleup;
+}
+
 const struct concern concern_scaleups = {
     .name = "scale-ups",
+    .size = sizeof(struct as_scaleup_state),
+    .init = scaleup_init,
+    .store = scaleup_store,
+    .restore = scaleup_restore,
     .add_blocks = scaleup_add_blocks,
     .needs_address = scaleup_is_open,
     .is_using = scaleup_is_using,

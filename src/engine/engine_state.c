@@ -261,7 +261,7 @@ struct target *target_new(const struct as_engine *engine, struct as_target_ref *
     target->locks.dry_last_up = target->locks.dry_last_down = target->locks.last_step_down =
         AS_MOMENT_NEVER;
     target->locks.last_return = AS_MOMENT_NEVER;
-    target->scaleup.failed = target->born = AS_MOMENT_NEVER;
+    target->born = AS_MOMENT_NEVER;
     target->retry.us = INT64_MIN;
     RB_INIT(&target->groups);
     TAILQ_INIT(&target->asks);
@@ -299,20 +299,6 @@ struct target *target_free(const struct as_engine *engine, struct target *target
     as_target_ref_free(target->ref);
     free(target);
     return NULL;
-}
-
-bool target_did_not_come(const struct target *target, as_mono_time now)
-{
-    const struct as_scaleup_state *scaleup = &target->scaleup;
-    const bool backs_off = as_moment_is_set(scaleup->failed) &&
-                           as_time_add(scaleup->failed.mono.us, scaleup->back_off_us) > now.us;
-    struct as_sized sized;
-    if (scaleup->is_open && scaleup->did_not_come)
-        return true;
-    if (!backs_off)
-        return false;
-    as_sized_read(target->ref, &sized);
-    return sized.what == AS_SIZED_RESOURCE;
 }
 
 /*
@@ -502,20 +488,6 @@ static void fill_address(struct as_engine *engine, const struct target *target,
     state->entry = is_needed && entry ? as_arena_strdup(&engine->arena, entry) : "";
 }
 
-/* A copy of a state without texts, in the step's memory. */
-static const void *fill_copy(struct as_engine *engine, const void *from, size_t size)
-{
-    return memcpy(as_arena_alloc(&engine->arena, 1, size), from, size);
-}
-
-static void fill_scaleup(struct as_engine *engine, const struct target *target,
-                         struct as_target_state *state)
-{
-    const struct as_scaleup_state *scaleup = &target->scaleup;
-    if (scaleup->is_open || as_moment_is_set(scaleup->failed) || scaleup->surplus != 0)
-        state->scaleup = fill_copy(engine, scaleup, sizeof(*scaleup));
-}
-
 struct as_target_state *target_fill_state(struct as_engine *engine, const struct target *target)
 {
     struct as_target_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
@@ -539,9 +511,6 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     if (target->ordered.is_set)
         state->ordered = as_rows_copy(&engine->arena, as_ordered_rows, &target->ordered, 1,
                                       sizeof(target->ordered));
-    fill_scaleup(engine, target, state);
-    if (target->resize.is_set)
-        state->resize = fill_copy(engine, &target->resize, sizeof(target->resize));
     state->asked = target->pool.asked;
     state->asked_count = target->pool.asked_count;
     if (target->pause.is_set)
@@ -588,13 +557,6 @@ void target_take_state(struct as_engine *engine, struct target *target,
         target->ordered = *state->ordered;
         as_rows_own_texts(as_ordered_rows, &target->ordered);
         target->ordered.is_set = true;
-    }
-    if (state->scaleup)
-        target->scaleup = *state->scaleup;
-    if (state->resize) {
-        target->resize = *state->resize;
-        target->resize.is_set = true;
-        target->resize.moved = AS_MOMENT_NEVER;
     }
     if (state->asked_count > 0)
         pool_set_asked(&target->pool, state->asked, state->asked_count);

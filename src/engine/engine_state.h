@@ -284,8 +284,6 @@ struct target {
     TAILQ_ENTRY(target) of_paused;
     struct as_floor_state floor;
     struct as_ordered_state ordered;
-    struct as_scaleup_state scaleup;
-    struct as_resize_state resize;
     struct assignment assignment;
     struct overdue overdue;
     struct backing backing;
@@ -443,10 +441,6 @@ static inline bool incident_is_held(const struct incident *incident)
 {
     return as_moment_is_set(incident->state.silenced);
 }
-
-/* A workload's last increase was not ready in time, or a container's resource could not become
- * what was asked for: no rule steps up. */
-bool target_did_not_come(const struct target *target, as_mono_time now);
 
 static inline bool is_ahead(const struct as_engine *engine, as_wall_time start)
 {
