@@ -99,7 +99,6 @@ int as_engine_restore_target(struct as_engine *engine, const struct as_target_st
     if (target->is_stored)
         return -EEXIST;
     target_take_state(engine, target, state);
-    pauses_restore(engine, target, state->pause);
     return 0;
 }
 

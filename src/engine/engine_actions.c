@@ -221,7 +221,7 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     target_set_deadline(
         engine, target,
         target_limit_observation(engine, target, get_next_observation(engine, target, is_up)));
-    target->dirty = target->dirty || target->ordered.is_set;
+    target->dirty = target->dirty || commands_get(target)->is_set;
 }
 
 static void await_outcome(struct as_engine *engine, struct target *target)

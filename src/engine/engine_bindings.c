@@ -259,6 +259,98 @@ void bindings_remake_all(struct as_engine *engine)
     remake_rest(engine);
 }
 
+/*
+ * Which incidents a size change was a step of: those that took part in its decision. `once`,
+ * max_steps, `every` and give_back use this.
+ */
+
+/* The winner's rule took part; in a scale-up also all rules that wanted up and had not to wait for
+ * an approval: the highest size answers them too. They are known only while the rules are the
+ * same. */
+static bool group_took_part(const struct as_engine *engine, struct target *target,
+                            const struct group *group, const struct intent *intent)
+{
+    if (group->rule->dry_run || intent->state.rule[0] == '\0') /* enforced bounds have no rule */
+        return false;
+    if (strcmp(group->rule->name, intent->state.rule) == 0)
+        return true;
+    if (intent->state.to < intent->state.from || intent->generation != engine->generation ||
+        approvals_sets_aside(target, group->rule))
+        return false;
+    const struct as_action *action = &group->rule->action;
+    if (group->rule->source.kind != AS_SOURCE_NONE)
+        return group->wants_up; /* by its value at the decision; unknown after a restart */
+    if (action->kind == AS_ACTION_SCALE_TO || action->is_to)
+        return action->kind != AS_ACTION_SCALE_DOWN && action->size > intent->state.from;
+    return action->kind == AS_ACTION_SCALE_UP;
+}
+
+static bool incident_took_part(const struct incident *incident, const struct intent *intent)
+{
+    return incident->serial <= intent->serial &&
+           incident->state.opened.mono.us <= intent->state.at.mono.us;
+}
+
+/* Whether the incident was due at the decision. After a change of rules this is unknown: then it
+ * was. */
+static bool binding_was_due(const struct as_engine *engine, const struct binding *binding,
+                            const struct intent *intent)
+{
+    if (incident_is_held(binding->incident) &&
+        binding->incident->state.silenced.mono.us <= intent->state.at.mono.us)
+        return false;
+    return intent->generation != engine->generation ||
+           binding_get_due_unheld(binding).us <= intent->state.at.mono.us;
+}
+
+/* The rule is gone, but may come back: counts the step for its incidents. */
+static void count_kept_step(struct as_engine *engine, const struct target *target,
+                            const struct intent *intent)
+{
+    struct incident *incident;
+    TAILQ_FOREACH (incident, &engine->open, in_order) {
+        for (uint32_t i = 0; i < incident->kept_count; i++) {
+            struct as_progress *kept = &incident->kept[i];
+            if (strcmp(kept->rule, intent->state.rule) != 0 ||
+                !as_target_ref_has_id(target->ref, kept->target) ||
+                !incident_took_part(incident, intent))
+                continue;
+            if (kept->steps++ == 0)
+                kept->origin = intent->state.from;
+            kept->applied = moment_now(engine);
+            effect_put_incident(engine, incident);
+        }
+    }
+}
+
+void steps_count(struct as_engine *engine, struct target *target, const struct intent *intent)
+{
+    struct group *group;
+    struct binding *binding;
+    RB_FOREACH (group, group_tree, &target->groups) {
+        if (!group_took_part(engine, target, group, intent) ||
+            !rule_keeps_progress(group->rule, target->config))
+            continue;
+        TAILQ_FOREACH (binding, &group->bindings, in_group) {
+            if (!incident_took_part(binding->incident, intent) ||
+                !binding_was_due(engine, binding, intent))
+                continue;
+            if (binding->steps++ == 0 || binding->origin < 0)
+                binding->origin = intent->state.from;
+            binding->applied = moment_now(engine);
+            effect_put_incident(engine, binding->incident);
+        }
+        TAILQ_FOREACH (binding, &group->bindings, in_group) { /* for those that came meanwhile */
+            const uint32_t steps = binding->steps;
+            owners_inherit(engine, binding);
+            if (binding->steps != steps)
+                effect_put_incident(engine, binding->incident);
+        }
+    }
+    if (intent->state.rule[0] != '\0' && !group_find(target, intent->state.rule))
+        count_kept_step(engine, target, intent);
+}
+
 static bool bindings_are_using(const struct as_engine *engine, const struct target *target)
 {
     (void)engine;

@@ -27,6 +27,11 @@
 
 static const char stopped[] = "given up: the kill switch was set";
 
+static struct as_ordered_state *get_ordered(const struct target *target)
+{
+    return target->parts[CONCERN_COMMANDS];
+}
+
 /* The only target of the entry with this name; NULL: none, or several. */
 static struct target *find_by_name(struct as_engine *engine, const char *name, size_t *count_out)
 {
@@ -93,28 +98,19 @@ static void command_refuse(struct as_engine *engine, struct deed *deed,
     deed->record->message = as_arena_strdup(&engine->arena, text);
 }
 
-static size_t count_pauses_of(const struct as_engine *engine, const char *credential)
-{
-    const struct target *target;
-    size_t count = 0;
-    TAILQ_FOREACH (target, &engine->paused, of_paused)
-        count += strcmp(target->pause.who, credential) == 0;
-    return count;
-}
-
 /* Narrowed credentials have equal parts of half of the pauses. False: the order is refused. */
 static bool may_pause(struct as_engine *engine, struct deed *deed)
 {
     const char *who = deed->record->order->who;
     const size_t part = (size_t)as_engine_get_part(engine, who, PAUSED_MAX);
-    if (!deed->target || deed->target->pause.is_set || engine->paused_count < part)
+    if (!deed->target || pauses_get(deed->target)->is_set || engine->paused_count < part)
         return true;
     if (engine->paused_count >= PAUSED_MAX) {
         command_refuse(engine, deed, AS_OPERATOR_COMMAND_REFUSED,
                        "%d targets are paused already: pause all", PAUSED_MAX);
         return false;
     }
-    if (count_pauses_of(engine, who) < part)
+    if (pauses_count_of(engine, who) < part)
         return true;
     command_refuse(engine, deed, AS_OPERATOR_COMMAND_REFUSED,
                    "the credential %s has paused %zu targets already", who, part);
@@ -134,7 +130,7 @@ static void pause(struct as_engine *engine, struct deed *deed)
 
 static void resume(struct as_engine *engine, struct deed *deed)
 {
-    const struct as_pause_state *pause = deed->target ? &deed->target->pause : &engine->pause;
+    const struct as_pause_state *pause = deed->target ? pauses_get(deed->target) : &engine->pause;
     const bool was_ineffective = evaluation_release(engine, deed->target);
     const bool is_paused = pause->is_set;
     const bool is_contended = deed->target && contention_holds(engine, deed->target);
@@ -220,14 +216,14 @@ static struct as_action_record *record_end(struct as_engine *engine, struct targ
     as_ulid_print(engine->wall, &engine->random, id);
     *record = (struct as_action_record){
         .id = id,
-        .command = as_arena_strdup(&engine->arena, target->ordered.id),
-        .sender = as_arena_strdup(&engine->arena, target->ordered.sender),
+        .command = as_arena_strdup(&engine->arena, get_ordered(target)->id),
+        .sender = as_arena_strdup(&engine->arena, get_ordered(target)->sender),
         .target = target->ref->id,
         .target_name = target->config ? target->config->name : "",
         .target_kind = target->ref->kind,
         .unit = as_sized_get_unit(target->ref),
         .from = from,
-        .to = target->ordered.replicas,
+        .to = get_ordered(target)->replicas,
         .outcome = outcome,
         .message = "",
         .method = "",
@@ -242,8 +238,8 @@ static struct as_action_record *record_end(struct as_engine *engine, struct targ
 
 static void command_drop(struct target *target)
 {
-    as_rows_free_texts(as_ordered_rows, &target->ordered);
-    target->ordered = (struct as_ordered_state){0};
+    as_rows_free_texts(as_ordered_rows, get_ordered(target));
+    *get_ordered(target) = (struct as_ordered_state){0};
 }
 
 /* The order failed; the target is to be stored. */
@@ -257,8 +253,8 @@ static void command_give_up(struct as_engine *engine, struct target *target, enu
 
 bool commands_is_of(const struct target *target, const struct intent *intent)
 {
-    return intent->state.is_ordered && target->ordered.is_set &&
-           strcmp(target->ordered.id, intent->state.decision_id) == 0;
+    return intent->state.is_ordered && get_ordered(target)->is_set &&
+           strcmp(get_ordered(target)->id, intent->state.decision_id) == 0;
 }
 
 /* Its request is under way, or may have been carried out: a record will follow. */
@@ -276,8 +272,8 @@ void commands_on_halt(struct as_engine *engine)
 {
     struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets) {
-        target->ordered.is_stopped = target->ordered.is_set;
-        if (!target->ordered.is_set || is_on_its_way(target)) /* it is seen to its end */
+        get_ordered(target)->is_stopped = get_ordered(target)->is_set;
+        if (!get_ordered(target)->is_set || is_on_its_way(target)) /* it is seen to its end */
             continue;
         command_give_up(engine, target, AS_REASON_SUPERSEDED, stopped);
         effect_put_target(engine, target);
@@ -310,18 +306,18 @@ static void command_scale(struct as_engine *engine, struct deed *deed)
                        "%d is not within %d and %d: force it", order->replicas, bounds.min,
                        bounds.max);
     } else {
-        if (target->ordered.is_set && !is_on_its_way(target))
+        if (get_ordered(target)->is_set && !is_on_its_way(target))
             command_give_up(engine, target, AS_REASON_SUPERSEDED,
                             "a later command came before it was done");
         command_drop(target);
-        target->ordered = (struct as_ordered_state){
+        *get_ordered(target) = (struct as_ordered_state){
             .is_set = true,
             .sender = scope_is_whole(engine, order->who) ? NULL : as_xstrdup(order->who),
             .replicas = order->replicas,
             .force = order->force,
             .at = moment_now(engine),
         };
-        memcpy(target->ordered.id, deed->record->id, AS_ULID_SIZE);
+        memcpy(get_ordered(target)->id, deed->record->id, AS_ULID_SIZE);
         target_note_entry(target);
         target->retry.us = INT64_MIN; /* tries at once, whatever failed before */
         effect_put_target(engine, target);
@@ -333,7 +329,7 @@ static void set_floor(struct as_engine *engine, struct deed *deed)
 {
     struct target *target = deed->target;
     const struct as_operator_command *order = deed->record->order;
-    if (order->is_end && target->floor.size == 0) {
+    if (order->is_end && floor_get(target)->size == 0) {
         command_refuse(engine, deed, AS_OPERATOR_COMMAND_NOTHING_TO_DO, "the target has no floor");
         return;
     }
@@ -359,7 +355,7 @@ static void set_floor(struct as_engine *engine, struct deed *deed)
         return;
     }
     if (order->is_end) {
-        floor_free(&target->floor);
+        floor_clear(target);
     } else {
         floor_set(engine, target, order);
         deed->record->until = (as_maybe_time){true, {as_time_add(engine->wall.us, order->for_us)}};
@@ -381,8 +377,8 @@ bool commands_end_floor(struct as_engine *engine, struct target *target)
         .remote = "",
         .reason = "the time of the floor is over",
     };
-    floor_free(&target->floor);
-    (void)effect_order_record(engine, order, target, 0);
+    floor_clear(target);
+    (void)effect_order_record(engine, order, target, schedules_find_bounds(engine, target), 0);
     return true;
 }
 
@@ -466,7 +462,8 @@ struct target *commands_handle(struct as_engine *engine, const struct as_operato
     struct deed deed = {.target = order->request  ? approvals_find(engine, order->request)
                                   : order->target ? command_find(engine, order, &named)
                                                   : NULL};
-    deed.record = effect_order_record(engine, order, deed.target, request);
+    deed.record = effect_order_record(engine, order, deed.target,
+                                      schedules_find_bounds(engine, deed.target), request);
     if (engine->stopping)
         command_refuse(engine, &deed, AS_OPERATOR_COMMAND_REFUSED, "alertscaler is stopping");
     else if (order->request && !deed.target)
@@ -504,7 +501,7 @@ static const char *command_find_reason_against(const struct as_engine *engine,
                                                const struct target *target,
                                                const struct as_observation *observation)
 {
-    const struct as_ordered_state *ordered = &target->ordered;
+    const struct as_ordered_state *ordered = get_ordered(target);
     const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
     if (is_dry(engine, target))
         return "given up: dry run, nothing is changed";
@@ -523,7 +520,7 @@ static const char *command_find_reason_against(const struct as_engine *engine,
 bool commands_begin(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation)
 {
-    struct as_ordered_state *ordered = &target->ordered;
+    struct as_ordered_state *ordered = get_ordered(target);
     if (!ordered->is_set || !target->config || engine->stopping ||
         (ordered->is_stopped && is_on_its_way(target)))
         return false;
@@ -557,9 +554,10 @@ bool commands_on_failure(struct as_engine *engine, struct target *target, enum a
                           outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_NO_PODS ||
                           outcome == AS_REASON_TARGET_NOT_ALLOWED ||
                           outcome == AS_REASON_DID_NOT_COME;
-    const bool is_stopped = target->ordered.is_stopped && !is_on_its_way(target) && !is_recorded;
-    if (!target->ordered.is_set ||
-        !(is_final || is_stopped || is_too_old(engine, &target->ordered)))
+    const bool is_stopped =
+        get_ordered(target)->is_stopped && !is_on_its_way(target) && !is_recorded;
+    if (!get_ordered(target)->is_set ||
+        !(is_final || is_stopped || is_too_old(engine, get_ordered(target))))
         return false;
     if (is_recorded)
         command_drop(target);
@@ -576,7 +574,7 @@ bool commands_on_failure(struct as_engine *engine, struct target *target, enum a
 
 bool commands_remake(struct as_engine *engine, struct target *target)
 {
-    if (!target->ordered.is_set)
+    if (!get_ordered(target)->is_set)
         return false;
     target->dirty = true;
     if (target_recover_config(engine, target))
@@ -587,7 +585,7 @@ bool commands_remake(struct as_engine *engine, struct target *target)
 
 void commands_supersede(struct as_engine *engine, struct target *target, const char *why)
 {
-    if (target->ordered.is_set)
+    if (get_ordered(target)->is_set)
         command_give_up(engine, target, AS_REASON_SUPERSEDED, why);
 }
 
@@ -600,13 +598,7 @@ void commands_on_applied(struct target *target, const struct intent *intent)
 static bool commands_are_using(const struct as_engine *engine, const struct target *target)
 {
     (void)engine;
-    return target->ordered.is_set;
-}
-
-static as_mono_time commands_get_forget_time(const struct target *target)
-{
-    /* a floor holds again if a rule leads here again */
-    return target->floor.size > 0 ? floor_get_end(target) : (as_mono_time){INT64_MIN};
+    return get_ordered(target)->is_set;
 }
 
 static void commands_drop_sizes(struct as_engine *engine, struct target *target,
@@ -630,7 +622,7 @@ static bool commands_on_unseen(struct as_engine *engine, struct target *target,
 static bool commands_claim(struct as_engine *engine, struct target *target,
                            const struct as_observation *observation, struct change *change_out)
 {
-    const struct as_ordered_state *ordered = &target->ordered;
+    const struct as_ordered_state *ordered = get_ordered(target);
     if (!commands_begin(engine, target, observation))
         return false;
     *change_out = (struct change){.to = ordered->replicas,
@@ -640,16 +632,50 @@ static bool commands_claim(struct as_engine *engine, struct target *target,
     return true;
 }
 
+static void commands_store(struct as_engine *engine, const struct target *target,
+                           struct as_target_state *state)
+{
+    const struct as_ordered_state *ordered = get_ordered(target);
+    if (ordered->is_set)
+        state->ordered =
+            as_rows_copy(&engine->arena, as_ordered_rows, ordered, 1, sizeof(*ordered));
+}
+
+static void commands_restore(struct as_engine *engine, struct target *target,
+                             const struct as_target_state *state)
+{
+    struct as_ordered_state *ordered = get_ordered(target);
+    (void)engine;
+    if (!state->ordered)
+        return;
+    *ordered = *state->ordered;
+    as_rows_own_texts(as_ordered_rows, ordered);
+    ordered->is_set = true;
+}
+
 static bool commands_need_address(const struct target *target)
 {
-    return target->ordered.is_set || target->floor.size > 0;
+    return get_ordered(target)->is_set;
+}
+
+static void commands_fill_view(const struct target *target, as_mono_time now, as_wall_time wall,
+                               struct as_target_view *view)
+{
+    const struct as_ordered_state *ordered = get_ordered(target);
+    (void)now, (void)wall;
+    view->has_order = ordered->is_set;
+    view->ordered = ordered->replicas;
 }
 
 const struct concern concern_commands = {
     .name = "commands",
+    .size = sizeof(struct as_ordered_state),
+    .deinit = command_drop,
+    .store = commands_store,
+    .restore = commands_restore,
+    .fill_view = commands_fill_view,
     .needs_address = commands_need_address,
     .is_using = commands_are_using,
-    .get_forget_time = commands_get_forget_time,
     .forget_sizes = commands_drop_sizes,
     .on_unseen = commands_on_unseen,
     .claim = commands_claim,

@@ -43,6 +43,8 @@ struct concern {
                   struct as_target_state *state);
     void (*restore)(struct as_engine *engine, struct target *target,
                     const struct as_target_state *state);
+    /* `former` is the same target under another id: moves what belongs to its name. Commits. */
+    void (*unite)(struct as_engine *engine, struct target *target, struct target *former);
     /* It goes on after a restart although no alert has given the target's address yet. */
     bool (*needs_address)(const struct target *target);
     void (*fill_view)(const struct target *target, as_mono_time now, as_wall_time wall,
@@ -129,10 +131,14 @@ struct locks { /* of cooldowns, and of a back-off */
 };
 
 /* The state, to read. */
-const struct as_scaleup_state *scaleup_get(const struct target *target);
+static inline const struct as_scaleup_state *scaleup_get(const struct target *target)
+{
+    return target->parts[CONCERN_SCALEUPS];
+}
+
 /* A workload's last increase was not ready in time, or a container's resource could not become the
  * requested size: no rule steps up. */
-bool scaleup_did_not_come(const struct target *target, as_mono_time now);
+bool target_did_not_come(const struct target *target, as_mono_time now);
 void scaleup_end_back_off(struct target *target);   /* to be stored */
 void scaleup_forget_surplus(struct target *target); /* to be stored */
 struct locks scaleup_get_locks(const struct target *target, as_mono_time now);
@@ -209,6 +215,21 @@ void resize_give_up(struct as_engine *engine, struct target *target);
  * nothing behind.
  */
 
+/* The bounds in force: configured ones, and a floor by hand, which never exceeds `max`; the target
+ * must have a config. */
+struct as_schedule_bounds target_get_bounds_at(const struct target *target, as_mono_time now,
+                                               as_wall_time wall);
+
+static inline struct as_schedule_bounds target_get_bounds(const struct as_engine *engine,
+                                                          const struct target *target)
+{
+    return target_get_bounds_at(target, engine->mono, engine->wall);
+}
+
+/* In the step's memory; NULL: no target, or its entry is not known. */
+const struct as_schedule_bounds *schedules_find_bounds(struct as_engine *engine,
+                                                       const struct target *target);
+
 /* Fills the bounds of a decision. */
 void schedules_fill(struct as_engine *engine, const struct target *target,
                     const struct as_observation *observation, struct as_decide_input *input);
@@ -224,6 +245,13 @@ as_mono_time schedules_get_due(const struct as_engine *engine, const struct targ
  * Floors that operators order: until its end, the size of a target does not go below one.
  */
 
+/* Its size is 0: the target has no floor. */
+static inline const struct as_floor_state *floor_get(const struct target *target)
+{
+    return target->parts[CONCERN_SCHEDULES];
+}
+
+void floor_clear(struct target *target);
 /* Replaces an earlier one. The target is to be stored. */
 void floor_set(struct as_engine *engine, struct target *target,
                const struct as_operator_command *order);
@@ -240,6 +268,14 @@ as_mono_time floor_get_end(const struct target *target); /* NEVER: it has none *
 void pause_set(struct as_engine *engine, struct target *target,
                const struct as_operator_command *order);
 void pause_clear(struct as_engine *engine, struct target *target); /* NULL: the pause of all */
+/* The pause of this target alone; `is_set` is false: it has none. */
+static inline const struct as_pause_state *pauses_get(const struct target *target)
+{
+    return target->parts[CONCERN_PAUSES];
+}
+
+/* Targets that the credential has paused. */
+size_t pauses_count_of(const struct as_engine *engine, const char *credential);
 /* The pause that holds the target now, in both directions; NULL: none. */
 const struct as_pause_state *pauses_find(const struct as_engine *engine,
                                          const struct target *target);
@@ -418,7 +454,10 @@ TAILQ_HEAD(ending_list, ending);
 
 void endings_begin(struct as_engine *engine, const struct incident *incident);
 bool endings_review(struct as_engine *engine, struct target *target, int32_t replicas);
-const struct ending_list *endings_get(const struct target *target);
+static inline const struct ending_list *endings_get(const struct target *target)
+{
+    return target->parts[CONCERN_ENDINGS];
+}
 bool endings_are_open(const struct target *target); /* it has one */
 bool ending_get_action(const struct as_engine *engine, const struct ending *ending,
                        int32_t replicas, struct as_action *action_out);
@@ -489,6 +528,12 @@ bool commands_begin(struct as_engine *engine, struct target *target,
 bool commands_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
                          bool is_recorded);
 bool commands_remake(struct as_engine *engine, struct target *target); /* true: to be stored */
+/* The size that an operator has ordered and that is not set yet; `is_set` is false: none. */
+static inline const struct as_ordered_state *commands_get(const struct target *target)
+{
+    return target->parts[CONCERN_COMMANDS];
+}
+
 void commands_supersede(struct as_engine *engine, struct target *target, const char *why);
 void commands_on_applied(struct target *target, const struct intent *intent);
 

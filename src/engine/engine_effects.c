@@ -122,6 +122,7 @@ struct as_incident_record *effect_incident_record(struct as_engine *engine,
 struct as_operator_command_record *effect_order_record(struct as_engine *engine,
                                                        const struct as_operator_command *order,
                                                        const struct target *target,
+                                                       const struct as_schedule_bounds *bounds,
                                                        uint64_t request)
 {
     struct as_operator_command_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
@@ -137,10 +138,9 @@ struct as_operator_command_record *effect_order_record(struct as_engine *engine,
         record->target = as_arena_strdup(&engine->arena, target->ref->id);
         record->target_name = target->config ? target->config->name : "";
     }
-    if (target && target->config) {
-        const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
-        record->min = bounds.min;
-        record->max = bounds.max;
+    if (bounds) {
+        record->min = bounds->min;
+        record->max = bounds->max;
     }
     struct as_effect *effect = effect_add(engine, AS_EFFECT_RECORD_COMMAND);
     effect->call_id = request;

@@ -26,9 +26,11 @@ struct as_incident_record *effect_incident_record(struct as_engine *engine,
                                                   const struct incident *incident,
                                                   enum as_incident_event event,
                                                   const char *notification);
+/* `bounds`: in force on the target; NULL: not known. */
 struct as_operator_command_record *effect_order_record(struct as_engine *engine,
                                                        const struct as_operator_command *order,
                                                        const struct target *target,
+                                                       const struct as_schedule_bounds *bounds,
                                                        uint64_t request);
 
 /*

@@ -80,7 +80,7 @@ bool watchdog_is_same(const struct as_engine_config *a, const struct as_engine_c
 #define ENDINGS_MAX 64 /* per target; a new one replaces the oldest */
 
 struct endings {
-    struct ending_list list; /* by the time of their ends */
+    struct ending_list list; /* the first member: endings_get; by the time of their ends */
     size_t count;
 };
 
@@ -120,11 +120,6 @@ static struct ending *ending_find(const struct target *target, const char *rule)
             return ending;
     }
     return NULL;
-}
-
-const struct ending_list *endings_get(const struct target *target)
-{
-    return &get_endings(target)->list;
 }
 
 bool endings_are_open(const struct target *target)

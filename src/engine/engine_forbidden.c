@@ -9,18 +9,6 @@
 #include "engine_concerns.h"
 #include "engine_registry.h"
 
-void blocks_add(struct as_engine *engine, struct blocks *blocks, struct as_forbidden block)
-{
-    if (blocks->count == blocks->capacity) {
-        struct blocks more = {.count = blocks->count, .capacity = 2 * blocks->capacity + 4};
-        more.rows = as_arena_alloc(&engine->arena, more.capacity, sizeof(*more.rows));
-        for (size_t i = 0; i < blocks->count; i++)
-            more.rows[i] = blocks->rows[i];
-        *blocks = more;
-    }
-    blocks->rows[blocks->count++] = block;
-}
-
 static bool is_held_by_schedule(const struct as_engine *engine, const struct target *target,
                                 enum as_ways way)
 {
@@ -64,7 +52,7 @@ static void pool_add_blocks(struct as_engine *engine, const struct target *targe
     struct group *group;
     if (!pool)
         return;
-    pauses_add_block(engine, &pool->pause, blocks);
+    pauses_add_block(engine, pauses_get(pool), blocks);
     RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&pool->groups) {
         if (group_holds(group))
             blocks_add(engine, blocks,
@@ -91,7 +79,7 @@ bool forbidden_is_held(const struct as_engine *engine, const struct target *targ
 bool forbidden_is(const struct as_engine *engine, const struct target *target, enum as_ways way)
 {
     return forbidden_is_held(engine, target, way) ||
-           (way == AS_WAYS_UP && scaleup_did_not_come(target, engine->mono));
+           (way == AS_WAYS_UP && target_did_not_come(target, engine->mono));
 }
 
 static void blocks_fill_input(struct as_engine *engine, const struct target *target,

@@ -21,6 +21,17 @@
 #include "engine_concerns.h"
 #include "engine_effects.h"
 
+struct paused {
+    struct as_pause_state pause; /* the first member: pauses_get; owns its texts */
+    struct target *target;
+    TAILQ_ENTRY(paused) link; /* if the pause is set */
+};
+
+static struct paused *get_paused(const struct target *target)
+{
+    return target->parts[CONCERN_PAUSES];
+}
+
 static as_mono_time pause_get_end(const struct as_pause_state *pause)
 {
     if (!pause->is_set || pause->for_us == 0)
@@ -38,9 +49,9 @@ static void note_end(struct as_engine *engine, const struct as_pause_state *paus
 static void find_first_end(struct as_engine *engine)
 {
     engine->pause_due = pause_get_end(&engine->pause);
-    const struct target *target;
-    TAILQ_FOREACH (target, &engine->paused, of_paused)
-        note_end(engine, &target->pause);
+    const struct paused *paused;
+    TAILQ_FOREACH (paused, &engine->paused, link)
+        note_end(engine, &paused->pause);
 }
 
 /* Copies the texts. */
@@ -57,9 +68,11 @@ static void pause_fill(struct as_pause_state *pause, const struct as_pause_state
 /* Puts the target into the list; copies the texts. */
 static void set(struct as_engine *engine, struct target *target, const struct as_pause_state *state)
 {
-    struct as_pause_state *pause = target ? &target->pause : &engine->pause;
+    struct as_pause_state *pause = target ? &get_paused(target)->pause : &engine->pause;
     if (target && !pause->is_set) {
-        TAILQ_INSERT_TAIL(&engine->paused, target, of_paused);
+        struct paused *paused = get_paused(target);
+        paused->target = target;
+        TAILQ_INSERT_TAIL(&engine->paused, paused, link);
         engine->paused_count++;
     }
     pause_fill(pause, state);
@@ -88,16 +101,17 @@ void pause_clear(struct as_engine *engine, struct target *target)
         (void)effect_add(engine, AS_EFFECT_DELETE_PAUSE);
         return;
     }
-    TAILQ_REMOVE(&engine->paused, target, of_paused);
+    TAILQ_REMOVE(&engine->paused, get_paused(target), link);
     engine->paused_count--;
-    pause_free(&target->pause);
+    pause_free(&get_paused(target)->pause);
     effect_put_target(engine, target);
 }
 
 const struct as_pause_state *pauses_find_in(const struct as_engine *engine,
                                             const struct target *target, enum as_ways ways)
 {
-    const struct as_pause_state *const pauses[] = {&engine->halt, &engine->pause, &target->pause};
+    const struct as_pause_state *const pauses[] = {&engine->halt, &engine->pause,
+                                                   &get_paused(target)->pause};
     for (size_t i = 0; i < AS_ARRAY_SIZE(pauses); i++) {
         if (pauses[i]->is_set && (pauses[i]->ways & ways) == ways)
             return pauses[i];
@@ -115,7 +129,7 @@ const struct as_pause_note *pauses_note(struct as_engine *engine, const struct t
 {
     const struct as_pause_state *pause = pauses_find(engine, target);
     if (!pause)
-        pause = engine->pause.is_set ? &engine->pause : &target->pause;
+        pause = engine->pause.is_set ? &engine->pause : &get_paused(target)->pause;
     if (!pause->is_set)
         return NULL;
     struct as_pause_note *note = as_arena_alloc(&engine->arena, 1, sizeof(*note));
@@ -124,7 +138,7 @@ const struct as_pause_note *pauses_note(struct as_engine *engine, const struct t
         .ways = pause->ways,
         .who = as_arena_strdup(&engine->arena, pause->who),
         .reason = as_arena_strdup(&engine->arena, pause->reason),
-        .is_of_all = pause != &target->pause,
+        .is_of_all = pause != pauses_get(target),
         .until = {end.us != AS_MONO_NEVER.us,
                   lock_get_end(pause->since, pause->for_us, engine->mono, engine->wall).wall},
     };
@@ -161,7 +175,7 @@ static void pause_record(struct as_engine *engine, enum as_operator_command_kind
         .remote = "",
         .reason = as_arena_strdup(&engine->arena, reason),
     };
-    (void)effect_order_record(engine, order, target, 0);
+    (void)effect_order_record(engine, order, target, schedules_find_bounds(engine, target), 0);
 }
 
 /* Called at every look at the switch; ignores repeats. */
@@ -196,9 +210,10 @@ void pauses_on_deadline(struct as_engine *engine)
         pause_record(engine, AS_OPERATOR_COMMAND_RESUME, NULL, "", over);
         pause_clear(engine, NULL);
     }
-    struct target *target, *next;
-    TAILQ_FOREACH_SAFE (target, &engine->paused, of_paused, next) {
-        if (pause_get_end(&target->pause).us > engine->mono.us)
+    struct paused *paused, *next;
+    TAILQ_FOREACH_SAFE (paused, &engine->paused, link, next) {
+        struct target *target = paused->target;
+        if (pause_get_end(&paused->pause).us > engine->mono.us)
             continue;
         pause_record(engine, AS_OPERATOR_COMMAND_RESUME, target, "", over);
         pause_clear(engine, target);
@@ -225,7 +240,7 @@ static bool lasts_longer(const struct as_pause_state *pause, const struct as_pau
 void pauses_restore(struct as_engine *engine, struct target *target,
                     const struct as_pause_state *state)
 {
-    if (state && !(target && lasts_longer(&target->pause, state)))
+    if (state && !(target && lasts_longer(&get_paused(target)->pause, state)))
         set(engine, target, state);
 }
 
@@ -244,10 +259,85 @@ static void pauses_add_blocks(struct as_engine *engine, const struct target *tar
                               struct blocks *blocks)
 {
     pauses_add_block(engine, &engine->pause, blocks);
-    pauses_add_block(engine, &target->pause, blocks);
+    pauses_add_block(engine, &get_paused(target)->pause, blocks);
+}
+
+size_t pauses_count_of(const struct as_engine *engine, const char *credential)
+{
+    const struct paused *paused;
+    size_t count = 0;
+    TAILQ_FOREACH (paused, &engine->paused, link)
+        count += strcmp(paused->pause.who, credential) == 0;
+    return count;
+}
+
+static void pauses_deinit(struct target *target)
+{
+    pause_free(&get_paused(target)->pause);
+}
+
+static void pauses_store(struct as_engine *engine, const struct target *target,
+                         struct as_target_state *state)
+{
+    const struct as_pause_state *pause = pauses_get(target);
+    if (pause->is_set)
+        state->pause = pause_fill_state(engine, pause);
+}
+
+static void pauses_restore_target(struct as_engine *engine, struct target *target,
+                                  const struct as_target_state *state)
+{
+    pauses_restore(engine, target, state->pause);
+}
+
+/* A pause belongs to the name. */
+static void pauses_unite(struct as_engine *engine, struct target *target, struct target *former)
+{
+    if (!pauses_get(former)->is_set)
+        return;
+    pauses_restore(engine, target, pauses_get(former));
+    pause_clear(engine, former);
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
+
+static struct as_pause_view pause_make_view(const struct as_pause_state *pause, bool is_halt,
+                                            as_mono_time now, as_wall_time wall)
+{
+    struct as_pause_view view = {
+        .is_set = pause->is_set,
+        .is_halt = is_halt,
+        .ways = pause->ways,
+        .who = pause->who,
+        .reason = pause->reason,
+        .since = pause->is_set ? pause->since : AS_MOMENT_NEVER,
+        .until = AS_MOMENT_NEVER,
+    };
+    if (pause->is_set && pause->for_us > 0)
+        view.until = lock_get_end(pause->since, pause->for_us, now, wall);
+    return view;
+}
+
+struct as_pause_view as_engine_get_pause(const struct as_engine *engine, as_mono_time now,
+                                         as_wall_time wall)
+{
+    const bool is_halt = engine->halt.is_set;
+    return pause_make_view(is_halt ? &engine->halt : &engine->pause, is_halt, now, wall);
+}
+
+static void pauses_fill_view(const struct target *target, as_mono_time now, as_wall_time wall,
+                             struct as_target_view *view)
+{
+    view->pause = pause_make_view(pauses_get(target), false, now, wall);
 }
 
 const struct concern concern_pauses = {
     .name = "pauses",
+    .size = sizeof(struct paused),
+    .deinit = pauses_deinit,
+    .store = pauses_store,
+    .restore = pauses_restore_target,
+    .unite = pauses_unite,
+    .fill_view = pauses_fill_view,
     .add_blocks = pauses_add_blocks,
 };

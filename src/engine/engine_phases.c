@@ -259,12 +259,12 @@ static as_mono_time get_forget_time(const struct as_engine *engine, const struct
 /* It has schedules while it is known; one with a plain address always is. */
 static bool is_scheduled(const struct as_engine *engine, const struct target *target)
 {
-    return target->config && (target->config->schedule_count > 0 || target->floor.size > 0) &&
-           (!target->config->is_templated || target->floor.size > 0 ||
+    return target->config && (target->config->schedule_count > 0 || floor_get(target)->size > 0) &&
+           (!target->config->is_templated || floor_get(target)->size > 0 ||
             get_forget_time(engine, target).us > engine->mono.us);
 }
 
-static bool has_user(const struct as_engine *engine, const struct target *target)
+static bool is_used_by_concern(const struct as_engine *engine, const struct target *target)
 {
     FOR_CONCERNS (engine, concern)
         if (concern->is_using && concern->is_using(engine, target))
@@ -275,7 +275,7 @@ static bool has_user(const struct as_engine *engine, const struct target *target
 /* Something wants it now. */
 static bool is_used(const struct as_engine *engine, const struct target *target)
 {
-    return has_user(engine, target) || is_scheduled(engine, target);
+    return is_used_by_concern(engine, target) || is_scheduled(engine, target);
 }
 
 static bool is_needed(const struct as_engine *engine, const struct target *target)
@@ -325,7 +325,7 @@ static void observe_backing(struct as_engine *engine, struct target *target)
  * up the place. */
 static bool must_wait(struct as_engine *engine, struct target *target)
 {
-    if (target->ordered.is_set ||
+    if (commands_get(target)->is_set ||
         (!after_must_wait(engine, target) && !pool_must_wait(engine, target)))
         return false;
     limits_give_up(engine, target);
@@ -364,7 +364,7 @@ static void evaluate(struct as_engine *engine, struct target *target)
         }
     }
     phase_observe(engine, target);
-    if (!target->ordered.is_set)
+    if (!commands_get(target)->is_set)
         sources_ask(engine, target);
 }
 
@@ -385,7 +385,7 @@ static void forget_or_wait(struct as_engine *engine, struct target *target)
         target_set_deadline(engine, target, first.us < forget.us ? first : forget);
         return;
     }
-    if (target->pins > 0 || target->pause.is_set || evaluations_are_open(target))
+    if (target->pins > 0 || pauses_get(target)->is_set || evaluations_are_open(target))
         return; /* the waiter's commit, or the end of the pause, evaluates it again */
     target_set_deadline(engine, target, AS_MONO_NEVER);
     FOR_CONCERNS (engine, concern)
@@ -415,7 +415,7 @@ static void set_usual_deadline(struct as_engine *engine, struct target *target)
 {
     if (target->in_doubt && target->in_doubt->until.us > engine->mono.us)
         target_set_deadline(engine, target, target->in_doubt->until);
-    else if (target->in_doubt || has_user(engine, target))
+    else if (target->in_doubt || is_used_by_concern(engine, target))
         target_set_deadline_in(engine, target, REEVALUATE_US);
     else if (is_named(target) || is_scheduled(engine, target))
         target_set_deadline_in(engine, target, get_refresh_us(engine));
@@ -592,7 +592,7 @@ static void phase_go_on(struct as_engine *engine, struct target *target,
     if (target->generation != engine->generation || alias_is_stale(target) ||
         ((sources_need_pods(target) || scaleup_needs_pods(target)) && !target->with_pods) ||
         (sources_need_nodes(target) && !target->with_nodes) ||
-        (pool_is_asked(target) && !target->with_snapshot && !target->ordered.is_set)) {
+        (pool_is_asked(target) && !target->with_snapshot && !commands_get(target)->is_set)) {
         target->dirty = true; /* another entry, or the rules need more of the observation */
         target_settle_down(engine, target);
         return;

@@ -469,7 +469,8 @@ static enum as_reason pool_find_closed(const struct as_engine *engine, const str
         return AS_REASON_COOLDOWN;
     if (target_is_backing_off(engine, group))
         return group->failure;
-    return group->in_doubt || group->ordered.is_set ? AS_REASON_IN_PROGRESS : AS_REASON_SCALED;
+    return group->in_doubt || commands_get(group)->is_set ? AS_REASON_IN_PROGRESS
+                                                          : AS_REASON_SCALED;
 }
 
 /* Nodes of an increase without a known outcome, beyond the present size. */
@@ -769,7 +770,7 @@ static bool is_hindered(const struct as_engine *engine, const struct target *tar
            target->overdue.until.us <= engine->mono.us || engine->stopping || engine->halt.is_set ||
            pauses_find(engine, target) || engine->config.dry_run || !target->config ||
            forbidden_is_with_pool(engine, target, AS_WAYS_DOWN) || target->config->dry_run ||
-           scaleup_get(target)->is_open || target->in_doubt || target->ordered.is_set ||
+           scaleup_get(target)->is_open || target->in_doubt || commands_get(target)->is_set ||
            target->assignment.pool;
 }
 

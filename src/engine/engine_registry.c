@@ -7,6 +7,7 @@
  * evaluates no target.
  */
 #include "engine_registry.h"
+#include "engine_concerns.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -166,8 +167,8 @@ const char *scope_find_sender(const struct as_engine *engine, const struct targe
     struct binding *binding;
     if (engine->config.scope_count == 0)
         return NULL;
-    if (target->ordered.is_set)
-        return target->ordered.sender;
+    if (commands_get(target)->is_set)
+        return commands_get(target)->sender;
     if (target->open_bindings == 0)
         return target->sender;
     RB_FOREACH (group, group_tree, groups) {

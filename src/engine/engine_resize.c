@@ -201,7 +201,7 @@ static bool choose_pods(const struct as_engine *engine, struct target *target,
 {
     struct as_resize_state *resize = get_resize(target);
     resize->later_than = (as_maybe_time){.set = false};
-    if (!scaleup_did_not_come(target, engine->mono))
+    if (!target_did_not_come(target, engine->mono))
         return true;
     if (!seen->newest.set || !resize->newest.set || seen->newest.at.us <= resize->newest.at.us)
         return false;
@@ -231,7 +231,7 @@ int32_t resize_review(struct as_engine *engine, struct target *target,
     const struct as_resize_seen *seen = &observation->resize;
     struct as_resize_state *resize = get_resize(target);
     int32_t size;
-    if (seen->newest.set && !scaleup_did_not_come(target, engine->mono))
+    if (seen->newest.set && !target_did_not_come(target, engine->mono))
         resize->newest = seen->newest;
     if (!seen->is_set || !resize->is_set || !target->config || engine->stopping)
         return -1;
@@ -279,7 +279,7 @@ static bool resize_claim(struct as_engine *engine, struct target *target,
 {
     const struct as_resize_state *resize = get_resize(target);
     const int32_t size = resize_review(engine, target, observation);
-    if (size < 0 || target->ordered.is_set)
+    if (size < 0 || commands_get(target)->is_set)
         return false;
     *change_out = (struct change){.to = size,
                                   .cause = resize->id,

@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/decide/sized.h>
-
 #include "engine_concerns.h"
 #include "engine_effects.h"
 #include "engine_registry.h"
@@ -32,11 +30,6 @@
 static struct as_scaleup_state *get_scaleup(const struct target *target)
 {
     return target->parts[CONCERN_SCALEUPS];
-}
-
-const struct as_scaleup_state *scaleup_get(const struct target *target)
-{
-    return get_scaleup(target);
 }
 
 void scaleup_end_back_off(struct target *target)
@@ -127,7 +120,8 @@ int32_t scaleup_count_ready(const struct as_observation *observation)
 bool scaleup_needs_pods(const struct target *target)
 {
     return scaleup_get_timeout(target) > 0 &&
-           (target->open_bindings > 0 || target->ordered.is_set || get_scaleup(target)->is_open);
+           (target->open_bindings > 0 || commands_get(target)->is_set ||
+            get_scaleup(target)->is_open);
 }
 
 int64_t scaleup_get_observe_us(const struct as_engine *engine, const struct target *target)
@@ -412,20 +406,6 @@ int32_t scaleup_review(struct as_engine *engine, struct target *target,
     return keep;
 }
 
-bool scaleup_did_not_come(const struct target *target, as_mono_time now)
-{
-    const struct as_scaleup_state *scaleup = get_scaleup(target);
-    const bool backs_off = as_moment_is_set(scaleup->failed) &&
-                           as_time_add(scaleup->failed.mono.us, scaleup->back_off_us) > now.us;
-    struct as_sized sized;
-    if (scaleup->is_open && scaleup->did_not_come)
-        return true;
-    if (!backs_off)
-        return false;
-    as_sized_read(target->ref, &sized);
-    return sized.what == AS_SIZED_RESOURCE;
-}
-
 bool scaleup_remake(struct as_engine *engine, struct target *target)
 {
     if (!get_scaleup(target)->is_open)
@@ -483,7 +463,7 @@ static bool scaleup_is_open(const struct target *target)
 static void scaleup_add_blocks(struct as_engine *engine, const struct target *target,
                                struct blocks *blocks)
 {
-    if (scaleup_did_not_come(target, engine->mono))
+    if (target_did_not_come(target, engine->mono))
         blocks_add(engine, blocks,
                    (struct as_forbidden){.ways = AS_WAYS_UP, .by = AS_HOLDER_DID_NOT_COME});
 }

@@ -48,7 +48,7 @@ void sources_on_rules(struct as_engine *engine, struct target *target)
     struct ask *ask, *next;
     TAILQ_FOREACH (ask, &target->asks, in_target)
         ask->rule = NULL; /* the former rules are gone */
-    if (target->ordered.is_set)
+    if (commands_get(target)->is_set)
         return;
     sources_ask(engine, target);
     TAILQ_FOREACH_SAFE (ask, &target->asks, in_target, next) {

@@ -151,35 +151,6 @@ void ask_free(struct ask *ask)
     free(ask);
 }
 
-struct as_schedule_bounds target_get_bounds_at(const struct target *target, as_mono_time now,
-                                               as_wall_time wall)
-{
-    struct as_schedule_bounds bounds = as_target_config_get_bounds(target->config, wall);
-    const struct as_floor_state *floor = &target->floor;
-    const struct as_moment end = lock_get_end(floor->since, floor->for_us, now, wall);
-    if (floor->size == 0 || !as_moment_is_set(end))
-        return bounds;
-    if (floor->size > bounds.min)
-        bounds.min = floor->size < bounds.max ? floor->size : bounds.max;
-    bounds.has_min = true;
-    if (!bounds.change.set || end.wall.us < bounds.change.at.us)
-        bounds.change = (as_maybe_time){true, end.wall};
-    return bounds;
-}
-
-void floor_free(struct as_floor_state *floor)
-{
-    as_rows_free_texts(as_floor_rows, floor);
-    *floor = (struct as_floor_state){0};
-}
-
-void floor_assign(struct as_floor_state *floor, const struct as_floor_state *state)
-{
-    floor_free(floor);
-    *floor = *state;
-    as_rows_own_texts(as_floor_rows, floor);
-}
-
 void pause_free(struct as_pause_state *pause)
 {
     as_rows_free_texts(as_pause_rows, pause);
@@ -286,11 +257,8 @@ struct target *target_free(const struct as_engine *engine, struct target *target
     free(target->events);
     free(target->recommendations);
     free(target->sender);
-    as_rows_free_texts(as_ordered_rows, &target->ordered);
     free(target->entry);
     free(target->template_);
-    pause_free(&target->pause);
-    floor_free(&target->floor);
     held_free(target);
     free(target->verdict.rule);
     free(target->verdict.holder);
@@ -299,6 +267,32 @@ struct target *target_free(const struct as_engine *engine, struct target *target
     as_target_ref_free(target->ref);
     free(target);
     return NULL;
+}
+
+bool target_did_not_come(const struct target *target, as_mono_time now)
+{
+    const struct as_scaleup_state *scaleup = scaleup_get(target);
+    const bool backs_off = as_moment_is_set(scaleup->failed) &&
+                           as_time_add(scaleup->failed.mono.us, scaleup->back_off_us) > now.us;
+    struct as_sized sized;
+    if (scaleup->is_open && scaleup->did_not_come)
+        return true;
+    if (!backs_off)
+        return false;
+    as_sized_read(target->ref, &sized);
+    return sized.what == AS_SIZED_RESOURCE;
+}
+
+void blocks_add(struct as_engine *engine, struct blocks *blocks, struct as_forbidden block)
+{
+    if (blocks->count == blocks->capacity) {
+        struct blocks more = {.count = blocks->count, .capacity = 2 * blocks->capacity + 4};
+        more.rows = as_arena_alloc(&engine->arena, more.capacity, sizeof(*more.rows));
+        for (size_t i = 0; i < blocks->count; i++)
+            more.rows[i] = blocks->rows[i];
+        *blocks = more;
+    }
+    blocks->rows[blocks->count++] = block;
 }
 
 /*
@@ -505,16 +499,8 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
         .template_ = as_arena_strdup(&engine->arena, target->template_),
     };
     fill_address(engine, target, state);
-    if (target->floor.size > 0)
-        state->floor =
-            as_rows_copy(&engine->arena, as_floor_rows, &target->floor, 1, sizeof(target->floor));
-    if (target->ordered.is_set)
-        state->ordered = as_rows_copy(&engine->arena, as_ordered_rows, &target->ordered, 1,
-                                      sizeof(target->ordered));
     state->asked = target->pool.asked;
     state->asked_count = target->pool.asked_count;
-    if (target->pause.is_set)
-        state->pause = pause_fill_state(engine, &target->pause);
     FOR_CONCERNS (engine, concern)
         if (concern->store)
             concern->store(engine, target, state);
@@ -539,7 +525,6 @@ void target_take_locks(struct target *target, const struct as_target_state *stat
         take_history(target, state);
 }
 
-/* All but its pause. */
 void target_take_state(struct as_engine *engine, struct target *target,
                        const struct as_target_state *state)
 {
@@ -551,13 +536,6 @@ void target_take_state(struct as_engine *engine, struct target *target,
     take_history(target, state);
     free(target->entry);
     target->entry = as_xstrdup(state->entry);
-    if (state->floor)
-        floor_assign(&target->floor, state->floor);
-    if (state->ordered) {
-        target->ordered = *state->ordered;
-        as_rows_own_texts(as_ordered_rows, &target->ordered);
-        target->ordered.is_set = true;
-    }
     if (state->asked_count > 0)
         pool_set_asked(&target->pool, state->asked, state->asked_count);
     if (state->template_)

@@ -18,6 +18,7 @@
 #include <alertscaler/engine/state.h>
 
 TAILQ_HEAD(evaluation_list, evaluation); /* engine_evaluations.c */
+TAILQ_HEAD(paused_list, paused);         /* engine_pauses.c */
 struct group;
 struct request;
 struct target;
@@ -280,10 +281,6 @@ struct target {
     as_mono_time retry;  /* no new try before then */
     enum as_reason failure;
     uint64_t failure_repeats;
-    struct as_pause_state pause;
-    TAILQ_ENTRY(target) of_paused;
-    struct as_floor_state floor;
-    struct as_ordered_state ordered;
     struct assignment assignment;
     struct overdue overdue;
     struct backing backing;
@@ -374,7 +371,7 @@ struct as_engine {
     struct evaluation_list evaluations; /* of all targets, by `applied` */
 
     struct as_pause_state pause, halt; /* of all targets: by an operator; by the kill switch */
-    struct target_list paused;
+    struct paused_list paused;         /* targets with a pause of their own */
     size_t paused_count;
     as_mono_time pause_due; /* the first end */
 
@@ -425,17 +422,6 @@ static inline as_maybe_time moment_get_wall(const struct as_engine *engine, stru
     return (as_maybe_time){true, {engine->wall.us - (engine->mono.us - moment.mono.us)}};
 }
 
-/* The bounds in force: configured ones, and a floor by hand, which never exceeds `max`; the target
- * must have a config. */
-struct as_schedule_bounds target_get_bounds_at(const struct target *target, as_mono_time now,
-                                               as_wall_time wall);
-
-static inline struct as_schedule_bounds target_get_bounds(const struct as_engine *engine,
-                                                          const struct target *target)
-{
-    return target_get_bounds_at(target, engine->mono, engine->wall);
-}
-
 /* Alertmanager suppresses its alert: the incident stays open, without effect. */
 static inline bool incident_is_held(const struct incident *incident)
 {
@@ -473,8 +459,6 @@ void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t coun
 void names_free(char **names, size_t count);
 void ask_free(struct ask *ask);
 void pause_free(struct as_pause_state *pause);
-void floor_free(struct as_floor_state *floor);
-void floor_assign(struct as_floor_state *floor, const struct as_floor_state *state); /* copies */
 void asked_clear(struct asked *asked);
 void held_free(struct target *target);
 /* Takes the reference. In no tree yet; one block with the states of its concerns. */

@@ -153,12 +153,9 @@ static void unite_former(struct as_engine *engine, struct target *target,
         return;
     const struct as_target_state *state = target_fill_state(engine, former);
     target_take_locks(target, state);
-    if (!former->pause.is_set)
-        return;
-    pauses_restore(engine, target, state->pause);
-    pause_clear(engine, former);
-    effect_put_target(engine, target);
-    effect_commit(engine);
+    FOR_CONCERNS (engine, concern)
+        if (concern->unite)
+            concern->unite(engine, target, former);
 }
 
 struct target *target_claim(struct as_engine *engine, const struct as_target_config *config,

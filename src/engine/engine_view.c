@@ -93,30 +93,6 @@ struct as_acting_counts as_engine_count_acting(const struct as_engine *engine, a
     return counts;
 }
 
-static struct as_pause_view make_pause_view(const struct as_pause_state *pause, bool is_halt,
-                                            as_mono_time now, as_wall_time wall)
-{
-    struct as_pause_view view = {
-        .is_set = pause->is_set,
-        .is_halt = is_halt,
-        .ways = pause->ways,
-        .who = pause->who,
-        .reason = pause->reason,
-        .since = pause->is_set ? pause->since : AS_MOMENT_NEVER,
-        .until = AS_MOMENT_NEVER,
-    };
-    if (pause->is_set && pause->for_us > 0)
-        view.until = lock_get_end(pause->since, pause->for_us, now, wall);
-    return view;
-}
-
-struct as_pause_view as_engine_get_pause(const struct as_engine *engine, as_mono_time now,
-                                         as_wall_time wall)
-{
-    const bool is_halt = engine->halt.is_set;
-    return make_pause_view(is_halt ? &engine->halt : &engine->pause, is_halt, now, wall);
-}
-
 static void set_lock_ends(const struct target *target, as_mono_time now, as_wall_time wall,
                           struct as_moment *up_out, struct as_moment *down_out)
 {
@@ -152,25 +128,12 @@ static struct as_target_view make_view(const struct as_engine *engine, const str
         .last_rule = target->verdict.set ? target->verdict.rule : target->dry_verdict.rule,
         .busy = target->phase != PHASE_IDLE,
         .last_failure = target->failure,
-        .pause = make_pause_view(&target->pause, false, now, wall),
-        .has_order = target->ordered.is_set,
-        .ordered = target->ordered.replicas,
         .nodes = target->open_bindings > 0 ? target->pool.seen : NULL,
         .waits_for = after_get_blocker(target),
-        .did_not_come = scaleup_did_not_come(target, now),
+        .did_not_come = target_did_not_come(target, now),
         .ready = scaleup_get_timeout(target) > 0 && target->has_size ? target->ready : -1,
         .contended_until = AS_MOMENT_NEVER,
     };
-    if (target->config)
-        view.bounds = target_get_bounds_at(target, now, wall);
-    if (target->floor.size > 0)
-        view.floor = (struct as_floor_view){
-            .size = target->floor.size,
-            .who = target->floor.who,
-            .reason = target->floor.reason,
-            .since = target->floor.since,
-            .until = lock_get_end(target->floor.since, target->floor.for_us, now, wall),
-        };
     set_lock_ends(target, now, wall, &view.up_locked_until, &view.down_locked_until);
     FOR_CONCERNS (engine, concern)
         if (concern->fill_view)
