@@ -21,15 +21,34 @@
 /* The longest time that a target is held in one way. */
 #define AFTER_MAX_US (30 * AS_US_PER_S)
 
+struct after_end { /* of being held in one way */
+    bool is_begun;
+    as_mono_time until;
+};
+
+struct after {
+    TAILQ_ENTRY(after) link; /* while it is held */
+    struct target *target;
+    bool is_held, is_decrease;    /* is_decrease: decided, and only its decrease is held */
+    const struct target *blocker; /* the first one found; NULL: it is forgotten */
+    struct after_end evaluation, decrease;
+};
+
+static struct after *get_after(const struct target *target)
+{
+    return target->parts[CONCERN_AFTER];
+}
+
 static bool is_decrease_held(const struct target *target)
 {
-    return target->turn_after.is_held && target->turn_after.is_decrease;
+    const struct after *after = get_after(target);
+    return after->is_held && after->is_decrease;
 }
 
 static bool is_busy(const struct as_engine *engine, const struct target *target)
 {
     return !target_is_backing_off(engine, target) && !is_decrease_held(target) &&
-           (target->phase != PHASE_IDLE || target->dirty || target->turn_after.is_held ||
+           (target->phase != PHASE_IDLE || target->dirty || get_after(target)->is_held ||
             target->pool.assignments > 0);
 }
 
@@ -98,26 +117,26 @@ static const struct target *find_decreased(const struct as_engine *engine,
 
 static void let_go(struct as_engine *engine, struct target *target)
 {
-    if (target->turn_after.is_held)
-        TAILQ_REMOVE(&engine->held_back, target, turn_after.link);
-    target->turn_after.is_held = false;
+    if (get_after(target)->is_held)
+        TAILQ_REMOVE(&engine->held_back, get_after(target), link);
+    get_after(target)->is_held = false;
 }
 
 /* False: it has been held long enough. */
 static bool after_hold(struct as_engine *engine, struct target *target,
                        const struct target *blocker, bool is_decrease)
 {
-    struct turn_after *turn = &target->turn_after;
-    struct turn_end *end = is_decrease ? &turn->decrease : &turn->evaluation;
+    struct after *after = get_after(target);
+    struct after_end *end = is_decrease ? &after->decrease : &after->evaluation;
     if (!end->is_begun)
         end->until.us = as_time_add(engine->mono.us, AFTER_MAX_US);
     end->is_begun = true;
     if (end->until.us <= engine->mono.us)
         return false;
-    turn->is_held = true;
-    turn->is_decrease = is_decrease;
-    turn->blocker = blocker;
-    TAILQ_INSERT_TAIL(&engine->held_back, target, turn_after.link);
+    after->is_held = true;
+    after->is_decrease = is_decrease;
+    after->blocker = blocker;
+    TAILQ_INSERT_TAIL(&engine->held_back, after, link);
     return true;
 }
 
@@ -130,7 +149,7 @@ bool after_must_wait(struct as_engine *engine, struct target *target)
     const struct target *blocker = find_blocker(engine, target);
     if (!blocker || !after_hold(engine, target, blocker, false))
         return false;
-    target_set_deadline(engine, target, target->turn_after.evaluation.until);
+    target_set_deadline(engine, target, get_after(target)->evaluation.until);
     return true;
 }
 
@@ -140,46 +159,56 @@ const struct target *after_hold_decrease(struct as_engine *engine, struct target
     const struct target *blocker = find_decreased(engine, target);
     if (!blocker || !after_hold(engine, target, blocker, true))
         return NULL;
-    *until_out = target->turn_after.decrease.until;
+    *until_out = get_after(target)->decrease.until;
     return blocker;
-}
-
-const char *after_get_blocker(const struct target *target)
-{
-    const struct target *blocker = target->turn_after.blocker;
-    return target->turn_after.is_held && blocker && blocker->config ? blocker->config->name : NULL;
 }
 
 /* The target is idle, or has decided: targets that waited for it continue, or wait for the next
  * one. */
 void after_release(struct as_engine *engine, struct target *target)
 {
-    struct turn_after *turn = &target->turn_after;
-    if (!turn->is_held && target->phase == PHASE_IDLE)
-        turn->evaluation.is_begun = turn->decrease.is_begun = false;
-    struct target *held, *next;
-    TAILQ_FOREACH_SAFE (held, &engine->held_back, turn_after.link, next) {
-        if (held->turn_after.blocker != target)
+    struct after *after = get_after(target);
+    if (!after->is_held && target->phase == PHASE_IDLE)
+        after->evaluation.is_begun = after->decrease.is_begun = false;
+    struct after *held, *next;
+    TAILQ_FOREACH_SAFE (held, &engine->held_back, link, next) {
+        if (held->blocker != target)
             continue;
-        if (held->turn_after.is_decrease ? !is_being_decreased(engine, target)
-                                         : !is_at_work(engine, target))
-            target_make_ready(engine, held);
+        if (held->is_decrease ? !is_being_decreased(engine, target) : !is_at_work(engine, target))
+            target_make_ready(engine, held->target);
     }
 }
 
-void after_forget(struct as_engine *engine, struct target *target)
+static void after_forget(struct as_engine *engine, struct target *target)
 {
-    struct target *held;
+    struct after *held;
     let_go(engine, target);
-    TAILQ_FOREACH (held, &engine->held_back, turn_after.link) {
-        if (held->turn_after.blocker == target)
-            held->turn_after.blocker = NULL;
+    TAILQ_FOREACH (held, &engine->held_back, link) {
+        if (held->blocker == target)
+            held->blocker = NULL;
     }
     target_set_config(engine, target, NULL);
 }
 
+static void after_init(struct target *target)
+{
+    get_after(target)->target = target;
+}
+
+static void after_fill_view(const struct target *target, as_mono_time now, as_wall_time wall,
+                            struct as_target_view *view)
+{
+    const struct after *after = get_after(target);
+    const struct target *blocker = after->is_held ? after->blocker : NULL;
+    (void)now, (void)wall;
+    view->waits_for = blocker && blocker->config ? blocker->config->name : NULL;
+}
+
 const struct concern concern_after = {
     .name = "after",
+    .size = sizeof(struct after),
+    .init = after_init,
+    .fill_view = after_fill_view,
     .release = after_release,
     .forget = after_forget,
 };

@@ -505,10 +505,7 @@ bool after_must_wait(struct as_engine *engine, struct target *target);
  * when that one has settled, and must be looked at again at `until_out`. */
 const struct target *after_hold_decrease(struct as_engine *engine, struct target *target,
                                          as_mono_time *until_out);
-/* The name of the target that it waits for; NULL: none. */
-const char *after_get_blocker(const struct target *target);
 void after_release(struct as_engine *engine, struct target *target);
-void after_forget(struct as_engine *engine, struct target *target);
 
 /*
  * Operators' orders.
@@ -556,9 +553,8 @@ as_mono_time limits_get_free_time(const struct as_engine *engine, const struct t
                                   int32_t from, int32_t to);
 void limits_on_evaluate(struct target *target);
 /* The target waits no more, or for something else: its place goes to others. */
+bool limits_is_waiting(const struct target *target);
 void limits_give_up(struct as_engine *engine, struct target *target);
-void limits_on_idle(struct as_engine *engine, struct target *target);
-void limits_forget(struct as_engine *engine, struct target *target);
 void limits_restore(struct as_engine *engine);
 void limits_on_rules(struct as_engine *engine, const struct as_limits *old);
 

@@ -31,6 +31,29 @@
 /* 100 % in thousandths of a percent. */
 #define WHOLE 100000
 
+struct turn { /* of a target in the limits; in the queue while it waits for a place */
+    TAILQ_ENTRY(turn) link;
+    struct target *target;
+    bool is_waiting;
+    bool is_current;    /* set by the last decision, or the present one */
+    bool lacks_removal; /* waits for the removal limit: needs no place for an action */
+    bool is_narrowed;   /* a narrowed credential alone causes it, */
+    uint32_t round;     /* and so many targets of that credential waited before it */
+    int64_t removal;
+    int32_t managed;  /* the target's size, if it counts in the budget */
+    int64_t removing; /* by an action under way or with unknown outcome */
+};
+
+static struct turn *get_turn(const struct target *target)
+{
+    return target->parts[CONCERN_LIMITS];
+}
+
+bool limits_is_waiting(const struct target *target)
+{
+    return get_turn(target)->is_waiting;
+}
+
 static void window_clear(struct window *window)
 {
     free(window->items);
@@ -125,14 +148,15 @@ static struct claim get_claim_before(const struct as_engine *engine, const struc
     const int64_t all_actions = engine->config.limits.actions_max;
     const int64_t all_removal =
         removal > 0 ? get_allowance(engine, kind, engine->budget.removed[kind].total) : 0;
-    struct claim claim = {.removal = engine->budget.removing[kind] - target->removing};
-    const struct target *other;
-    TAILQ_FOREACH (other, &engine->budget.waiting, turn.link) {
-        if (other == target || (claim.actions >= all_actions && claim.removal >= all_removal))
+    struct claim claim = {.removal = engine->budget.removing[kind] - get_turn(target)->removing};
+    const struct turn *other;
+    TAILQ_FOREACH (other, &engine->budget.waiting, link) {
+        if (other->target == target ||
+            (claim.actions >= all_actions && claim.removal >= all_removal))
             break;
-        claim.actions += !other->turn.lacks_removal;
-        if (get_kind(other) == kind && can_ever_fit(engine, kind, other->turn.removal))
-            claim.removal += other->turn.removal;
+        claim.actions += !other->lacks_removal;
+        if (get_kind(other->target) == kind && can_ever_fit(engine, kind, other->removal))
+            claim.removal += other->removal;
     }
     return claim;
 }
@@ -162,26 +186,26 @@ static void move_windows(struct as_engine *engine)
 static void count_size(struct as_engine *engine, struct target *target)
 {
     const int32_t size = target->config && target->has_size ? target->replicas : 0;
-    engine->budget.managed[get_kind(target)] += (int64_t)size - target->managed;
-    target->managed = size;
+    engine->budget.managed[get_kind(target)] += (int64_t)size - get_turn(target)->managed;
+    get_turn(target)->managed = size;
 }
 
-static bool is_of(const struct target *target, const char *sender)
+static bool is_of(const struct turn *turn, const char *sender)
 {
-    return target->turn.is_narrowed == (sender != NULL) && as_str_equal(target->sender, sender);
+    return turn->is_narrowed == (sender != NULL) && as_str_equal(turn->target->sender, sender);
 }
 
-/* The target that `target` comes before; NULL: it is the last. */
-static struct target *find_follower(const struct as_engine *engine, const struct target *target,
-                                    size_t before, size_t others)
+/* The turn that `turn` comes before; NULL: it is the last. */
+static struct turn *find_follower(const struct as_engine *engine, const struct turn *turn,
+                                  size_t before, size_t others)
 {
-    struct target *other;
+    struct turn *other;
     size_t passed = 0, narrowed = 0;
-    TAILQ_FOREACH (other, &engine->budget.waiting, turn.link) {
-        if (!other->turn.is_narrowed)
+    TAILQ_FOREACH (other, &engine->budget.waiting, link) {
+        if (!other->is_narrowed)
             passed++;
-        else if (target->turn.is_narrowed ? other->turn.round > before
-                                          : passed == others && narrowed++ >= others)
+        else if (turn->is_narrowed ? other->round > before
+                                   : passed == others && narrowed++ >= others)
             return other;
     }
     return NULL;
@@ -191,28 +215,29 @@ static struct target *find_follower(const struct as_engine *engine, const struct
 static void start_waiting(struct as_engine *engine, struct target *target)
 {
     const char *sender = target_note_sender(engine, target);
-    struct turn *turn = &target->turn;
-    const struct target *other;
+    struct turn *turn = get_turn(target);
+    const struct turn *other;
     size_t before = 0, others = 0; /* of the same credential; without a narrowed one */
-    TAILQ_FOREACH (other, &engine->budget.waiting, turn.link) {
+    TAILQ_FOREACH (other, &engine->budget.waiting, link) {
         before += is_of(other, sender);
-        others += !other->turn.is_narrowed;
+        others += !other->is_narrowed;
     }
     turn->is_waiting = true;
     turn->is_narrowed = sender != NULL;
     turn->round = (uint32_t)before;
-    struct target *follower = find_follower(engine, target, before, others);
+    struct turn *follower = find_follower(engine, turn, before, others);
     if (follower)
-        TAILQ_INSERT_BEFORE(follower, target, turn.link);
+        TAILQ_INSERT_BEFORE(follower, turn, link);
     else
-        TAILQ_INSERT_TAIL(&engine->budget.waiting, target, turn.link);
+        TAILQ_INSERT_TAIL(&engine->budget.waiting, turn, link);
 }
 
 static void stop_waiting(struct as_engine *engine, struct target *target)
 {
-    if (target->turn.is_waiting)
-        TAILQ_REMOVE(&engine->budget.waiting, target, turn.link);
-    target->turn.is_waiting = false;
+    struct turn *turn = get_turn(target);
+    if (turn->is_waiting)
+        TAILQ_REMOVE(&engine->budget.waiting, turn, link);
+    turn->is_waiting = false;
 }
 
 /* A place has become free: evaluates the waiting targets that fit now. */
@@ -221,14 +246,13 @@ static void call_waiting(struct as_engine *engine)
     int64_t actions = 0, removal[AS_TARGET_KINDS_MAX];
     memcpy(removal, engine->budget.removing, sizeof(removal));
     move_windows(engine);
-    struct target *target;
-    TAILQ_FOREACH (target, &engine->budget.waiting, turn.link) {
-        const size_t kind = get_kind(target);
-        const struct turn *turn = &target->turn;
+    const struct turn *turn;
+    TAILQ_FOREACH (turn, &engine->budget.waiting, link) {
+        const size_t kind = get_kind(turn->target);
         if (!fits_actions(engine, actions))
             return;
-        if (fits_removal(engine, kind, turn->removal, removal[kind] - target->removing)) {
-            target_make_ready(engine, target);
+        if (fits_removal(engine, kind, turn->removal, removal[kind] - turn->removing)) {
+            target_make_ready(engine, turn->target);
             actions++;
         }
         if (can_ever_fit(engine, kind, turn->removal))
@@ -246,7 +270,7 @@ void limits_deinit(struct as_engine *engine)
 bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from, int32_t to)
 {
     const size_t kind = get_kind(target);
-    struct turn *turn = &target->turn;
+    struct turn *turn = get_turn(target);
     count_size(engine, target);
     move_windows(engine);
     const int64_t removal = get_removal(engine, from, to);
@@ -273,9 +297,9 @@ void limits_note_begun(struct as_engine *engine, struct target *target, int32_t 
         window_add(&engine->budget.begun, engine->mono, 1);
     }
     /* an older request, outcome unknown, has the same size: only one counts */
-    *removing -= target->removing;
-    target->removing = get_removal(engine, from, to);
-    *removing += target->removing;
+    *removing -= get_turn(target)->removing;
+    get_turn(target)->removing = get_removal(engine, from, to);
+    *removing += get_turn(target)->removing;
 }
 
 void limits_note_ended(struct as_engine *engine, struct target *target, int32_t from, int32_t to,
@@ -286,9 +310,9 @@ void limits_note_ended(struct as_engine *engine, struct target *target, int32_t 
     count_size(engine, target);
     if (!applied && target->in_doubt)
         return; /* it may still be done */
-    const bool gives_back = !applied && target->removing > 0;
-    engine->budget.removing[kind] -= target->removing;
-    target->removing = 0;
+    const bool gives_back = !applied && get_turn(target)->removing > 0;
+    engine->budget.removing[kind] -= get_turn(target)->removing;
+    get_turn(target)->removing = 0;
     if (applied && removal > 0) {
         move_windows(engine);
         window_add(&engine->budget.removed[kind], engine->mono, removal);
@@ -350,31 +374,31 @@ as_mono_time limits_get_free_time(const struct as_engine *engine, const struct t
 /* The target is being evaluated: whether it must wait is computed again. */
 void limits_on_evaluate(struct target *target)
 {
-    target->turn.is_current = false;
+    get_turn(target)->is_current = false;
 }
 
 void limits_give_up(struct as_engine *engine, struct target *target)
 {
-    if (!target->turn.is_waiting)
+    if (!get_turn(target)->is_waiting)
         return;
     stop_waiting(engine, target);
     call_waiting(engine);
 }
 
 /* The target is idle: if it does not wait any more, its place goes to others. */
-void limits_on_idle(struct as_engine *engine, struct target *target)
+static void limits_on_idle(struct as_engine *engine, struct target *target)
 {
     count_size(engine, target);
-    if (!target->turn.is_current)
+    if (!get_turn(target)->is_current)
         limits_give_up(engine, target);
 }
 
-void limits_forget(struct as_engine *engine, struct target *target)
+static void limits_forget(struct as_engine *engine, struct target *target)
 {
-    engine->budget.managed[get_kind(target)] -= target->managed;
-    engine->budget.removing[get_kind(target)] -= target->removing;
-    target->managed = 0;
-    target->removing = 0;
+    engine->budget.managed[get_kind(target)] -= get_turn(target)->managed;
+    engine->budget.removing[get_kind(target)] -= get_turn(target)->removing;
+    get_turn(target)->managed = 0;
+    get_turn(target)->removing = 0;
     stop_waiting(engine, target);
 }
 
@@ -421,14 +445,15 @@ static void restore_target(struct as_engine *engine, struct target *target, stru
         limit_remember(engine, removed, event->at.mono, -(int64_t)event->change);
     }
     const struct intent *const intents[] = {target->in_doubt, target->intent};
-    target->removing = 0;
+    get_turn(target)->removing = 0;
     for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++) {
         if (!intents[i])
             continue;
         limit_remember(engine, begun, intents[i]->state.at.mono, 1);
-        target->removing = get_removal(engine, intents[i]->state.from, intents[i]->state.to);
+        get_turn(target)->removing =
+            get_removal(engine, intents[i]->state.from, intents[i]->state.to);
     }
-    engine->budget.removing[get_kind(target)] += target->removing;
+    engine->budget.removing[get_kind(target)] += get_turn(target)->removing;
 }
 
 void limits_restore(struct as_engine *engine)
@@ -458,8 +483,15 @@ void limits_on_rules(struct as_engine *engine, const struct as_limits *old)
         limits_restore(engine);
 }
 
+static void limits_init(struct target *target)
+{
+    get_turn(target)->target = target;
+}
+
 const struct concern concern_limits = {
     .name = "limits",
+    .size = sizeof(struct turn),
+    .init = limits_init,
     .release = limits_on_idle,
     .forget = limits_forget,
 };

@@ -153,7 +153,7 @@ static as_mono_time assignments_expire(struct as_engine *engine, const struct ta
             continue;
         /* Its request is open, or an increase waits for a place within the limits. The proof of a
          * decrease does not last that long. */
-        if (is_requested(group) || (group->turn.is_waiting && group->assignment.is_up))
+        if (is_requested(group) || (limits_is_waiting(group) && group->assignment.is_up))
             group->assignment.until.us = as_time_add(engine->mono.us, ASSIGNMENT_US);
         if (group->assignment.until.us <= engine->mono.us) {
             has_failed = has_failed || group->assignment.is_up;

@@ -18,6 +18,8 @@
 #include <alertscaler/engine/state.h>
 
 TAILQ_HEAD(evaluation_list, evaluation); /* engine_evaluations.c */
+TAILQ_HEAD(turn_list, turn);             /* engine_limits.c */
+TAILQ_HEAD(after_list, after);           /* engine_after.c */
 TAILQ_HEAD(paused_list, paused);         /* engine_pauses.c */
 struct group;
 struct request;
@@ -216,27 +218,6 @@ struct window {
     size_t count, capacity;
     int64_t total;
 };
-struct turn { /* of a target that waits for a place */
-    TAILQ_ENTRY(target) link;
-    bool is_waiting;
-    bool is_current;    /* set by the last decision, or the present one */
-    bool lacks_removal; /* waits for the removal limit: needs no place for an action */
-    bool is_narrowed;   /* a narrowed credential alone causes it, */
-    uint32_t round;     /* and so many targets of that credential waited before it */
-    int64_t removal;
-};
-
-struct turn_end { /* of being held in one way */
-    bool is_begun;
-    as_mono_time until;
-};
-struct turn_after { /* of a target with `after`, or in another's (engine_after.c) */
-    TAILQ_ENTRY(target) link;
-    bool is_held, is_decrease;    /* is_decrease: decided, and only its decrease is held */
-    const struct target *blocker; /* the first one found; NULL: it is forgotten */
-    struct turn_end evaluation, decrease;
-};
-
 struct target {
     RB_ENTRY(target) by_id, by_deadline, by_call_id;
     TAILQ_ENTRY(target) in_gone, in_ready;
@@ -293,11 +274,7 @@ struct target {
     char last_decision[AS_ULID_SIZE];
     as_wall_time decided_at;
     LIST_ENTRY(target) of_entry; /* with a config: all its targets */
-    struct turn turn;
-    struct turn_after turn_after;
-    int32_t managed;  /* its size, if it counts in the budget */
-    int64_t removing; /* by an action under way or with unknown outcome */
-    void *parts[];    /* the states of the concerns, by enum concern_id; NULL: no state */
+    void *parts[]; /* the states of the concerns, by enum concern_id; NULL: no state */
 };
 RB_HEAD(target_tree, target);
 TAILQ_HEAD(target_list, target);
@@ -310,7 +287,7 @@ struct budget {                                 /* over all targets */
     struct window removed[AS_TARGET_KINDS_MAX]; /* replicas, when removed */
     int64_t removing[AS_TARGET_KINDS_MAX];      /* sum over the targets */
     int64_t managed[AS_TARGET_KINDS_MAX];       /* sum over the targets */
-    struct target_list waiting;                 /* oldest first */
+    struct turn_list waiting;                   /* oldest first */
 };
 
 struct waiter { /* for a commit */
@@ -361,8 +338,8 @@ struct as_engine {
     struct target_place *places; /* of HTTP groups with a plain address and a name; by key */
     size_t place_count;
     struct budget budget;
-    struct member_list *members;  /* one per entry of the rule set */
-    struct target_list held_back; /* waiting for their `after`; in order of waiting */
+    struct member_list *members; /* one per entry of the rule set */
+    struct after_list held_back; /* waiting for their `after`; in order of waiting */
     struct target_list
         snapshots_begun; /* pools that have their turn: from observation to assignments settled */
     struct target_list snapshots_waiting;
