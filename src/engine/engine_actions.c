@@ -84,8 +84,9 @@ static void name_nodes(const struct target *target, const struct as_observation 
     if (intent->state.to >= intent->state.from)
         return;
     if (assignment_is_of(target, intent))
-        take_names(intent, (const char *const *)target->assignment.take,
-                   target->assignment.take_count < count ? target->assignment.take_count : count);
+        take_names(intent, (const char *const *)assignment_get(target)->take,
+                   assignment_get(target)->take_count < count ? assignment_get(target)->take_count
+                                                              : count);
     else if (plan && group && group->rule->action.is_take)
         take_names(intent, plan->take, plan->take_count < count ? plan->take_count : count);
 }

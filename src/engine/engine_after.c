@@ -16,6 +16,7 @@
 #include <bsd/sys/queue.h>
 
 #include "engine_concerns.h"
+#include "engine_pools.h"
 #include "engine_registry.h"
 
 /* The longest time that a target is held in one way. */
@@ -49,20 +50,20 @@ static bool is_busy(const struct as_engine *engine, const struct target *target)
 {
     return !target_is_backing_off(engine, target) && !is_decrease_held(target) &&
            (target->phase != PHASE_IDLE || target->dirty || get_after(target)->is_held ||
-            target->pool.assignments > 0);
+            pool_get(target)->assignments > 0);
 }
 
 static bool is_at_work(const struct as_engine *engine, const struct target *target)
 {
-    return (target->open_bindings > 0 || target->assignment.pool) && is_busy(engine, target);
+    return (target->open_bindings > 0 || assignment_get(target)->pool) && is_busy(engine, target);
 }
 
 /* Whether something is there that may want less. */
 static bool may_want_less(const struct target *target)
 {
-    if (target->assignment.pool)
-        return !target->assignment.is_up;
-    if (target->pool.assignments > 0)
+    if (assignment_get(target)->pool)
+        return !assignment_get(target)->is_up;
+    if (pool_get(target)->assignments > 0)
         return target->verdict.direction == AS_DIRECTION_DOWN;
     return target->open_bindings > 0 || endings_are_open(target);
 }

@@ -35,7 +35,7 @@
 
 static bool is_due(const struct as_engine *engine, const struct binding *binding)
 {
-    if (binding->group->target->pool.is_short && !incident_is_held(binding->incident))
+    if (pool_get(binding->group->target)->is_short && !incident_is_held(binding->incident))
         return true; /* the rest of a step that has begun */
     return binding_get_due(binding).us <= engine->mono.us;
 }
@@ -223,7 +223,7 @@ static void propose_endings(struct as_engine *engine, struct target *target,
 static void propose_share(struct as_engine *engine, const struct target *target,
                           struct proposals *proposals)
 {
-    const struct assignment *assignment = &target->assignment;
+    const struct assignment *assignment = assignment_get(target);
     if (!assignment->pool || (!assignment->is_up && assignment->proof_until.us <= engine->mono.us))
         return;
     int64_t to = assignment->to;
@@ -615,8 +615,8 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
         .repeats = repeats,
         .pause = pauses_note(engine, target),
         .contended = contention_note(engine, target),
-        .pool_decision = target->assignment.pool
-                             ? as_arena_strdup(&engine->arena, target->assignment.decision)
+        .pool_decision = assignment_get(target)->pool
+                             ? as_arena_strdup(&engine->arena, assignment_get(target)->decision)
                              : NULL,
         .waits_for = waits_for ? waits_for->config->name : NULL,
         .former_uid =

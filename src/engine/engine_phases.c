@@ -356,7 +356,7 @@ static void evaluate(struct as_engine *engine, struct target *target)
     target_set_deadline(engine, target, AS_MONO_NEVER);
     target->generation = engine->generation;
     target->entry_digest = target->config ? target->config->digest : (struct as_digest){{0}};
-    if (target->pool.has_turn) { /* its snapshot cannot be held */
+    if (pool_get(target)->has_turn) { /* its snapshot cannot be held */
         sources_ask(engine, target);
         if (target->asks_open > 0) {
             target_set_phase(engine, target, PHASE_SAMPLING);
@@ -570,7 +570,7 @@ static void phase_decide(struct as_engine *engine, struct target *target,
     target->failure = AS_REASON_APPLIED;
     target->origin.set = false;
     if (observation->plan)
-        target->pool.is_short = false;
+        pool_end_step(target);
     if (outcome.is_recorded)
         effect_commit(engine);
     unregistered_report(engine, target, observation, &outcome);

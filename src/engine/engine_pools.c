@@ -18,6 +18,23 @@
 #include "engine_registry.h"
 #include "engine_state.h"
 
+static struct assignment *get_assignment(const struct target *target)
+{
+    struct pool_state *state = target->parts[CONCERN_POOLS];
+    return &state->assignment;
+}
+
+static struct pool *get_pool(const struct target *target)
+{
+    struct pool_state *state = target->parts[CONCERN_POOLS];
+    return &state->pool;
+}
+
+static struct overdue *get_overdue(const struct target *target)
+{
+    return target->parts[CONCERN_UNREGISTERED];
+}
+
 /* Assignments */
 
 struct assignment_terms {
@@ -37,12 +54,19 @@ static char **pool_copy_names(const char *const *names, size_t count)
     return copy;
 }
 
+static void assignment_free(struct assignment *assignment)
+{
+    free(assignment->rule);
+    names_free(assignment->take, assignment->take_count);
+    *assignment = (struct assignment){0};
+}
+
 /* It is over; after the last one the pool decides anew. */
 static void assignment_drop(struct as_engine *engine, struct target *group)
 {
-    struct target *pool = group->assignment.pool;
-    assignment_free(&group->assignment);
-    if (!pool || --pool->pool.assignments > 0)
+    struct target *pool = get_assignment(group)->pool;
+    assignment_free(get_assignment(group));
+    if (!pool || --get_pool(pool)->assignments > 0)
         return;
     pool->dirty = true;
     target_make_ready(engine, pool);
@@ -51,7 +75,7 @@ static void assignment_drop(struct as_engine *engine, struct target *group)
 static void assignment_give(struct as_engine *engine, struct target *pool, struct target *group,
                             const struct assignment_terms *terms)
 {
-    struct assignment *assignment = &group->assignment;
+    struct assignment *assignment = get_assignment(group);
     assignment_drop(engine, group);
     *assignment = (struct assignment){
         .pool = pool,
@@ -67,7 +91,7 @@ static void assignment_give(struct as_engine *engine, struct target *pool, struc
     };
     assignment->proof_until = assignment->until;
     memcpy(assignment->decision, terms->decision, AS_ULID_SIZE);
-    pool->pool.assignments++;
+    get_pool(pool)->assignments++;
     group->dirty = true;
     target_make_ready(engine, group);
 }
@@ -76,9 +100,9 @@ static void assignments_drop_all(struct as_engine *engine)
 {
     struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets) {
-        if (target->assignment.pool)
-            target->assignment.pool->pool.assignments = 0;
-        assignment_free(&target->assignment);
+        if (get_assignment(target)->pool)
+            get_pool(get_assignment(target)->pool)->assignments = 0;
+        assignment_free(get_assignment(target));
     }
 }
 
@@ -86,15 +110,15 @@ static void assignments_drop_all(struct as_engine *engine)
  * pool's lock. */
 static void pool_give_up(struct as_engine *engine, struct target *group)
 {
-    if (group->assignment.is_up)
-        group->assignment.pool->pool.is_short = true;
+    if (get_assignment(group)->is_up)
+        get_pool(get_assignment(group)->pool)->is_short = true;
     assignment_drop(engine, group);
 }
 
 /* To be committed. */
 static void pool_fail(struct as_engine *engine, struct target *group)
 {
-    if (group->assignment.is_up) {
+    if (get_assignment(group)->is_up) {
         scaleup_fail(engine, group);
         effect_put_target(engine, group);
     }
@@ -125,7 +149,8 @@ static bool pool_has_cause(const struct assignment *assignment)
 
 void assignment_review(struct as_engine *engine, struct target *group)
 {
-    if (group->assignment.pool && !pool_has_cause(&group->assignment) && !is_requested(group))
+    if (get_assignment(group)->pool && !pool_has_cause(get_assignment(group)) &&
+        !is_requested(group))
         assignment_drop(engine, group);
 }
 
@@ -133,7 +158,7 @@ void assignments_on_halt(struct as_engine *engine)
 {
     struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets) {
-        if (target->assignment.pool && !is_requested(target))
+        if (get_assignment(target)->pool && !is_requested(target))
             pool_give_up(engine, target);
     }
 }
@@ -149,17 +174,17 @@ static as_mono_time assignments_expire(struct as_engine *engine, const struct ta
         struct target *group = LIST_FIRST(&engine->members[config->groups[i]]);
         if (group)
             assignment_review(engine, group);
-        if (!group || group->assignment.pool != pool)
+        if (!group || get_assignment(group)->pool != pool)
             continue;
         /* Its request is open, or an increase waits for a place within the limits. The proof of a
          * decrease does not last that long. */
-        if (is_requested(group) || (limits_is_waiting(group) && group->assignment.is_up))
-            group->assignment.until.us = as_time_add(engine->mono.us, ASSIGNMENT_US);
-        if (group->assignment.until.us <= engine->mono.us) {
-            has_failed = has_failed || group->assignment.is_up;
+        if (is_requested(group) || (limits_is_waiting(group) && get_assignment(group)->is_up))
+            get_assignment(group)->until.us = as_time_add(engine->mono.us, ASSIGNMENT_US);
+        if (get_assignment(group)->until.us <= engine->mono.us) {
+            has_failed = has_failed || get_assignment(group)->is_up;
             pool_fail(engine, group);
-        } else if (group->assignment.until.us < next.us) {
-            next = group->assignment.until;
+        } else if (get_assignment(group)->until.us < next.us) {
+            next = get_assignment(group)->until;
         }
     }
     if (has_failed)
@@ -169,15 +194,15 @@ static as_mono_time assignments_expire(struct as_engine *engine, const struct ta
 
 void assignment_prolong(struct target *group, as_mono_time until)
 {
-    if (group->assignment.pool && group->assignment.until.us < until.us)
-        group->assignment.until = group->assignment.proof_until = until;
+    if (get_assignment(group)->pool && get_assignment(group)->until.us < until.us)
+        get_assignment(group)->until = get_assignment(group)->proof_until = until;
 }
 
 void assignment_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome)
 {
-    if (!group->assignment.pool || outcome == AS_REASON_THROTTLED)
+    if (!get_assignment(group)->pool || outcome == AS_REASON_THROTTLED)
         return;
-    const bool is_up = group->assignment.is_up;
+    const bool is_up = get_assignment(group)->is_up;
     pool_fail(engine, group);
     if (is_up)
         effect_commit(engine);
@@ -185,7 +210,7 @@ void assignment_on_unseen(struct as_engine *engine, struct target *group, enum a
 
 void assignment_on_stay(struct as_engine *engine, struct target *group, enum as_reason reason)
 {
-    if (!group->assignment.pool)
+    if (!get_assignment(group)->pool)
         return;
     if (reason == AS_REASON_NO_CHANGE) /* the size is there already */
         assignment_drop(engine, group);
@@ -197,7 +222,7 @@ void assignment_on_stay(struct as_engine *engine, struct target *group, enum as_
 
 bool assignment_is_of(const struct target *group, const struct intent *intent)
 {
-    const struct assignment *assignment = &group->assignment;
+    const struct assignment *assignment = get_assignment(group);
     return assignment->pool && !intent->state.is_ordered &&
            strcmp(intent->state.rule, assignment->rule) == 0 &&
            (intent->state.to > intent->state.from) == assignment->is_up;
@@ -231,8 +256,8 @@ void assignment_on_applied(struct as_engine *engine, struct target *group,
 {
     if (!assignment_is_of(group, intent))
         return;
-    begin_lock(engine, &group->assignment, intent);
-    if (!group->assignment.is_up)
+    begin_lock(engine, get_assignment(group), intent);
+    if (!get_assignment(group)->is_up)
         scaleup_forget_surplus(group); /* `take` has considered all nodes */
     if (is_short)
         pool_give_up(engine, group);
@@ -245,12 +270,12 @@ void assignment_on_applied(struct as_engine *engine, struct target *group,
 void assignment_on_failure(struct as_engine *engine, struct target *group,
                            const struct intent *intent, const struct as_scale_result *result)
 {
-    if (!group->assignment.pool)
+    if (!get_assignment(group)->pool)
         return;
-    if (scaleup_is_failure(result) || (group->assignment.is_up && result->is_ambiguous)) {
+    if (scaleup_is_failure(result) || (get_assignment(group)->is_up && result->is_ambiguous)) {
         pool_fail(engine, group);
     } else if (result->is_ambiguous) {
-        begin_lock(engine, &group->assignment, intent);
+        begin_lock(engine, get_assignment(group), intent);
         assignment_drop(engine, group);
     } /* else it is tried again */
 }
@@ -260,7 +285,7 @@ void assignments_on_taken_back(struct as_engine *engine, struct target *group)
     struct target *pool = target_find_pool(engine, group);
     if (!pool)
         return;
-    pool->pool.is_short = true;
+    get_pool(pool)->is_short = true;
     pool->dirty = true;
     target_make_ready(engine, pool);
 }
@@ -270,8 +295,8 @@ void assignments_on_taken_back(struct as_engine *engine, struct target *group)
 /* Also when the rules change: names are borrowed from them. */
 static void seen_clear(struct target *target)
 {
-    free(target->pool.seen);
-    target->pool.seen = NULL;
+    free(get_pool(target)->seen);
+    get_pool(target)->seen = NULL;
 }
 
 /* NULL: the rules have no such group of the target. */
@@ -343,7 +368,7 @@ static void seen_set(const struct as_engine *engine, struct target *target,
         take_snapshot(engine, target, observation, seen);
     if (has_sums)
         take_sums(target, observation->nodes, seen);
-    target->pool.seen = seen;
+    get_pool(target)->seen = seen;
 }
 
 struct wants {
@@ -377,67 +402,72 @@ const char *pool_get_cluster(const struct as_engine *engine, const struct target
 
 static void pool_clear(struct target *target)
 {
-    as_arena_deinit(&target->pool.texts);
-    target->pool.unneeded = NULL;
-    target->pool.unneeded_count = 0;
+    as_arena_deinit(&get_pool(target)->texts);
+    get_pool(target)->unneeded = NULL;
+    get_pool(target)->unneeded_count = 0;
     seen_clear(target);
 }
 
 static void leave_turns(struct as_engine *engine, struct target *target)
 {
-    if (target->pool.has_turn)
-        TAILQ_REMOVE(&engine->snapshots_begun, target, pool.link);
-    if (target->pool.is_waiting)
-        TAILQ_REMOVE(&engine->snapshots_waiting, target, pool.link);
-    target->pool.has_turn = target->pool.is_waiting = false;
+    if (get_pool(target)->has_turn)
+        TAILQ_REMOVE(&engine->snapshots_begun, get_pool(target), link);
+    if (get_pool(target)->is_waiting)
+        TAILQ_REMOVE(&engine->snapshots_waiting, get_pool(target), link);
+    get_pool(target)->has_turn = get_pool(target)->is_waiting = false;
+}
+
+static void pool_release(struct as_engine *engine, struct target *target)
+{
+    const struct pool *waiting;
+    if (!get_pool(target)->has_turn || get_pool(target)->assignments > 0)
+        return;
+    leave_turns(engine, target);
+    TAILQ_FOREACH (waiting, &engine->snapshots_waiting, link)
+        target_make_ready(engine, waiting->target);
 }
 
 bool pool_is_assigning(struct as_engine *engine, struct target *target)
 {
-    if (target->pool.assignments > 0)
+    if (get_pool(target)->assignments > 0)
         target_set_deadline(engine, target, assignments_expire(engine, target));
-    if (target->pool.assignments > 0)
+    if (get_pool(target)->assignments > 0)
         return true; /* the last one makes it ready */
-    if (!target->pool.has_turn)
+    if (!get_pool(target)->has_turn)
         return false;
     pool_release(engine, target);
-    if (target->pool.is_short || TAILQ_EMPTY(&engine->snapshots_waiting))
+    if (get_pool(target)->is_short || TAILQ_EMPTY(&engine->snapshots_waiting))
         return false;
     target_make_ready(engine, target); /* behind those that waited for it */
     return true;
 }
 
+void pool_end_step(struct target *target)
+{
+    get_pool(target)->is_short = false;
+}
+
 bool pool_must_wait(struct as_engine *engine, struct target *target)
 {
-    const struct target *other;
-    if (target->pool.has_turn || target->pool.is_waiting)
+    const struct pool *other;
+    if (get_pool(target)->has_turn || get_pool(target)->is_waiting)
         leave_turns(engine, target);
     if (!pool_is_asked(target))
         return false;
-    TAILQ_FOREACH (other, &engine->snapshots_begun, pool.link) {
-        if (strcmp(pool_get_cluster(engine, other), pool_get_cluster(engine, target)) != 0)
+    TAILQ_FOREACH (other, &engine->snapshots_begun, link) {
+        if (strcmp(pool_get_cluster(engine, other->target), pool_get_cluster(engine, target)) != 0)
             continue;
-        target->pool.is_waiting = true;
+        get_pool(target)->is_waiting = true;
         target->dirty = true;
-        TAILQ_INSERT_TAIL(&engine->snapshots_waiting, target, pool.link);
+        TAILQ_INSERT_TAIL(&engine->snapshots_waiting, get_pool(target), link);
         return true;
     }
-    target->pool.has_turn = true;
-    TAILQ_INSERT_TAIL(&engine->snapshots_begun, target, pool.link);
+    get_pool(target)->has_turn = true;
+    TAILQ_INSERT_TAIL(&engine->snapshots_begun, get_pool(target), link);
     return false;
 }
 
-void pool_release(struct as_engine *engine, struct target *target)
-{
-    struct target *waiting;
-    if (!target->pool.has_turn || target->pool.assignments > 0)
-        return;
-    leave_turns(engine, target);
-    TAILQ_FOREACH (waiting, &engine->snapshots_waiting, pool.link)
-        target_make_ready(engine, waiting);
-}
-
-void pool_forget(struct as_engine *engine, struct target *target)
+static void pool_forget(struct as_engine *engine, struct target *target)
 {
     pool_release(engine, target);
     leave_turns(engine, target);
@@ -449,7 +479,7 @@ void pools_on_rules(struct as_engine *engine)
     struct target *target;
     assignments_drop_all(engine);
     RB_FOREACH (target, target_tree, &engine->targets) {
-        target->overdue.count = 0;
+        get_overdue(target)->count = 0;
         leave_turns(engine, target);
         pool_clear(target);
     }
@@ -554,9 +584,9 @@ static struct as_pool_member *list_members(struct as_engine *engine, const struc
 
 const struct as_pool_request *pool_make_request(struct as_engine *engine, struct target *target)
 {
-    if (!target->pool.has_turn)
+    if (!get_pool(target)->has_turn)
         return NULL;
-    struct pool *pool = &target->pool;
+    struct pool *pool = get_pool(target);
     struct as_pool_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
     const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
     const struct wants wants = get_wants(target);
@@ -611,6 +641,17 @@ static bool was_asked(const struct pool *pool, const struct as_asked *asked)
     return false;
 }
 
+/* `asked` may be what is set already. */
+static void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count)
+{
+    struct as_arena texts = AS_ARENA_INIT;
+    struct as_asked *copies = as_rows_copy(&texts, as_asked_rows, asked, count, sizeof(*asked));
+    as_arena_deinit(&pool->asked_texts);
+    pool->asked_texts = texts;
+    pool->asked = copies;
+    pool->asked_count = count;
+}
+
 /* What the plan would ask for is not asked where something else stands against the increase. */
 static bool keep_asked(struct as_engine *engine, struct pool *pool, const struct as_pool_plan *plan,
                        bool grows)
@@ -660,15 +701,15 @@ static bool note_groups(struct as_engine *engine, struct target *target,
         effect_put_target(engine, group);
         is_new = true;
     }
-    is_new = is_new || surplus != target->pool.surplus;
-    target->pool.surplus = surplus;
+    is_new = is_new || surplus != get_pool(target)->surplus;
+    get_pool(target)->surplus = surplus;
     return is_new;
 }
 
 bool pool_remember(struct as_engine *engine, struct target *target,
                    const struct as_observation *observation, bool grows)
 {
-    struct pool *pool = &target->pool;
+    struct pool *pool = get_pool(target);
     const struct as_pool_plan *plan = observation->plan;
     seen_set(engine, target, observation);
     if (!observation->snapshot)
@@ -699,7 +740,7 @@ static void share_up(struct as_engine *engine, struct target *pool,
                                                .decision = outcome->id,
                                                .to = group->size + more,
                                                .is_up = true,
-                                               .is_rest = pool->pool.is_short};
+                                               .is_rest = get_pool(pool)->is_short};
         struct target *to = pool_find_group(engine, pool, group->name);
         if (to && !target_is_backing_off(engine, to))
             assignment_give(engine, pool, to, &terms);
@@ -750,12 +791,13 @@ void unregistered_report(struct as_engine *engine, struct target *target,
         const int32_t count = observation->plan->groups[i].overdue;
         struct target *group =
             count > 0 ? pool_find_group(engine, target, snapshot->groups[i].name) : NULL;
-        if (!group || (group->overdue.size > 0 && group->overdue.until.us > engine->mono.us))
+        if (!group ||
+            (get_overdue(group)->size > 0 && get_overdue(group)->until.us > engine->mono.us))
             continue; /* told lately: it waits, or was hindered */
-        group->overdue = (struct overdue){.count = count,
-                                          .size = snapshot->groups[i].size,
-                                          .until = {as_time_add(engine->mono.us, OVERDUE_US)}};
-        memcpy(group->overdue.decision, outcome->id, AS_ULID_SIZE);
+        *get_overdue(group) = (struct overdue){.count = count,
+                                               .size = snapshot->groups[i].size,
+                                               .until = {as_time_add(engine->mono.us, OVERDUE_US)}};
+        memcpy(get_overdue(group)->decision, outcome->id, AS_ULID_SIZE);
         group->dirty = true;
         if (group != target)
             target_make_ready(engine, group);
@@ -766,18 +808,18 @@ void unregistered_report(struct as_engine *engine, struct target *target,
 static bool is_hindered(const struct as_engine *engine, const struct target *target,
                         const struct as_observation *observation)
 {
-    return observation->replicas != target->overdue.size || observation->in_progress ||
-           target->overdue.until.us <= engine->mono.us || engine->stopping || engine->halt.is_set ||
-           pauses_find(engine, target) || engine->config.dry_run || !target->config ||
-           forbidden_is_with_pool(engine, target, AS_WAYS_DOWN) || target->config->dry_run ||
-           scaleup_get(target)->is_open || target->in_doubt || commands_get(target)->is_set ||
-           target->assignment.pool;
+    return observation->replicas != get_overdue(target)->size || observation->in_progress ||
+           get_overdue(target)->until.us <= engine->mono.us || engine->stopping ||
+           engine->halt.is_set || pauses_find(engine, target) || engine->config.dry_run ||
+           !target->config || forbidden_is_with_pool(engine, target, AS_WAYS_DOWN) ||
+           target->config->dry_run || scaleup_get(target)->is_open || target->in_doubt ||
+           commands_get(target)->is_set || get_assignment(target)->pool;
 }
 
 int32_t unregistered_review(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation)
 {
-    struct overdue *overdue = &target->overdue;
+    struct overdue *overdue = get_overdue(target);
     if (overdue->count == 0)
         return -1;
     if (is_hindered(engine, target, observation)) {
@@ -810,7 +852,7 @@ const char *unregistered_explain(struct as_engine *engine, const struct intent *
 static bool pool_is_using(const struct as_engine *engine, const struct target *target)
 {
     (void)engine;
-    return target->assignment.pool != NULL;
+    return get_assignment(target)->pool != NULL;
 }
 
 static bool pool_on_unseen(struct as_engine *engine, struct target *target, enum as_reason outcome)
@@ -822,7 +864,7 @@ static bool pool_on_unseen(struct as_engine *engine, struct target *target, enum
 static int64_t pool_get_observe_us(const struct as_engine *engine, const struct target *target)
 {
     (void)engine;
-    return target->assignment.pool ? ASSIGNMENT_OBSERVE_US : INT64_MAX;
+    return get_assignment(target)->pool ? ASSIGNMENT_OBSERVE_US : INT64_MAX;
 }
 
 /* An increase of the pool has failed: the rest of it is not another one. */
@@ -830,14 +872,58 @@ static void pool_fill(struct as_engine *engine, const struct target *target,
                       const struct as_observation *observation, struct as_decide_input *input)
 {
     (void)engine, (void)observation;
-    if (!target->pool.is_short)
+    if (!get_pool(target)->is_short)
         return;
     input->last_up = (as_maybe_time){0};
     input->config.cooldown.up_after_down_us = 0;
 }
 
+static void pool_init(struct target *target)
+{
+    get_pool(target)->target = target;
+}
+
+static void pool_deinit(struct target *target)
+{
+    struct pool *pool = get_pool(target);
+    assignment_free(get_assignment(target));
+    as_arena_deinit(&pool->texts);
+    as_arena_deinit(&pool->asked_texts);
+    free(pool->seen);
+}
+
+static void pool_store(struct as_engine *engine, const struct target *target,
+                       struct as_target_state *state)
+{
+    const struct pool *pool = get_pool(target);
+    (void)engine;
+    state->asked = pool->asked;
+    state->asked_count = pool->asked_count;
+}
+
+static void pool_restore(struct as_engine *engine, struct target *target,
+                         const struct as_target_state *state)
+{
+    (void)engine;
+    if (state->asked_count > 0)
+        pool_set_asked(get_pool(target), state->asked, state->asked_count);
+}
+
+static void pool_fill_view(const struct target *target, as_mono_time now, as_wall_time wall,
+                           struct as_target_view *view)
+{
+    (void)now, (void)wall;
+    view->nodes = target->open_bindings > 0 ? get_pool(target)->seen : NULL;
+}
+
 const struct concern concern_pools = {
     .name = "pools",
+    .size = sizeof(struct pool_state),
+    .init = pool_init,
+    .deinit = pool_deinit,
+    .store = pool_store,
+    .restore = pool_restore,
+    .fill_view = pool_fill_view,
     .is_using = pool_is_using,
     .on_unseen = pool_on_unseen,
     .fill_input = pool_fill,
@@ -849,7 +935,7 @@ const struct concern concern_pools = {
 static bool unregistered_is_using(const struct as_engine *engine, const struct target *target)
 {
     (void)engine;
-    return target->overdue.count > 0;
+    return get_overdue(target)->count > 0;
 }
 
 static bool unregistered_claim(struct as_engine *engine, struct target *target,
@@ -859,12 +945,13 @@ static bool unregistered_claim(struct as_engine *engine, struct target *target,
     if (keep < 0)
         return false;
     *change_out =
-        (struct change){.to = keep, .cause = target->overdue.decision, .is_clean_up = true};
+        (struct change){.to = keep, .cause = get_overdue(target)->decision, .is_clean_up = true};
     return true;
 }
 
 const struct concern concern_unregistered = {
     .name = "unregistered",
+    .size = sizeof(struct overdue),
     .is_using = unregistered_is_using,
     .claim = unregistered_claim,
 };

@@ -7,8 +7,65 @@
 #ifndef ALERTSCALER_SRC_ENGINE_ENGINE_POOLS_H
 #define ALERTSCALER_SRC_ENGINE_ENGINE_POOLS_H
 
+#include "engine_concerns.h"
 #include "engine_phases.h"
 #include "engine_state.h"
+
+struct assignment {                     /* what a pool has decided for this group */
+    struct target *pool;                /* NULL: none */
+    char *rule, decision[AS_ULID_SIZE]; /* of the pool */
+    int32_t to;
+    bool is_up, is_rest; /* is_rest: of what an earlier increase lacks */
+    char **take;         /* names of the nodes that leave */
+    size_t take_count;
+    as_mono_time until;
+    as_mono_time proof_until; /* a decrease is not requested later: its proof is too old */
+    uint64_t serial;          /* of the newest incident at the decision */
+    struct as_moment at;
+};
+
+struct overdue {   /* instances that never became nodes, as a pool's decision has them leave */
+    int32_t count; /* 0: none */
+    int32_t size;  /* of the group then */
+    char decision[AS_ULID_SIZE];
+    as_mono_time until;
+};
+
+struct pool {               /* of a pool, or of a node group that is one of itself */
+    TAILQ_ENTRY(pool) link; /* of pools that have their turn, or wait for it */
+    struct target *target;
+    bool has_turn, is_waiting;
+    unsigned assignments; /* not settled */
+    bool is_short;        /* an increase has failed: the pool's lock does not hold the next one */
+    as_mono_time looked;  /* the last time */
+    uint64_t waiting;     /* pods, then */
+    int32_t surplus;      /* nodes of all groups, then */
+    struct as_arena texts;
+    struct as_unneeded *unneeded; /* in memory alone */
+    size_t unneeded_count;
+    struct as_arena asked_texts;
+    struct as_asked *asked; /* stored */
+    size_t asked_count;
+    struct as_pool_seen *seen; /* by the last look; NULL: nothing */
+};
+
+struct pool_state { /* of a target */
+    struct assignment assignment;
+    struct pool pool;
+};
+
+/* To read. Its pool is NULL: the target has no assignment. */
+static inline const struct assignment *assignment_get(const struct target *target)
+{
+    const struct pool_state *state = target->parts[CONCERN_POOLS];
+    return &state->assignment;
+}
+
+static inline const struct pool *pool_get(const struct target *target)
+{
+    const struct pool_state *state = target->parts[CONCERN_POOLS];
+    return &state->pool;
+}
 
 /* How often a pool looks, where its rules do not say `every`; AS_UNNEEDED_GAP_US is longer. */
 #define POOL_OBSERVE_US (15 * AS_US_PER_S)
@@ -21,9 +78,8 @@ bool pool_is_assigning(struct as_engine *engine, struct target *target);
 /* True: another pool of the cluster has its turn; the target is made ready when that is over.
  * False: it has its turn now, if it looks for `fit` or `take`. */
 bool pool_must_wait(struct as_engine *engine, struct target *target);
-/* The target is idle: another pool may have its turn. */
-void pool_release(struct as_engine *engine, struct target *target);
-void pool_forget(struct as_engine *engine, struct target *target);
+/* The pool has decided by a plan: nothing of an increase is missing. */
+void pool_end_step(struct target *target);
 
 /* Whose nodes they are. */
 const char *pool_get_cluster(const struct as_engine *engine, const struct target *target);

@@ -171,24 +171,6 @@ void held_free(struct target *target)
     target->held = NULL;
 }
 
-void assignment_free(struct assignment *assignment)
-{
-    free(assignment->rule);
-    names_free(assignment->take, assignment->take_count);
-    *assignment = (struct assignment){0};
-}
-
-/* `asked` may be what is set already. */
-void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count)
-{
-    struct as_arena texts = AS_ARENA_INIT;
-    struct as_asked *copies = as_rows_copy(&texts, as_asked_rows, asked, count, sizeof(*asked));
-    as_arena_deinit(&pool->asked_texts);
-    pool->asked_texts = texts;
-    pool->asked = copies;
-    pool->asked_count = count;
-}
-
 void backing_forget(struct backing *backing)
 {
     for (size_t i = 0; i < backing->count; i++)
@@ -248,11 +230,7 @@ struct target *target_free(const struct as_engine *engine, struct target *target
     FOR_CONCERNS (engine, concern)
         if (concern->deinit)
             concern->deinit(target);
-    assignment_free(&target->assignment);
     backing_forget(&target->backing);
-    as_arena_deinit(&target->pool.texts);
-    as_arena_deinit(&target->pool.asked_texts);
-    free(target->pool.seen);
     asked_clear(&target->asked);
     free(target->events);
     free(target->recommendations);
@@ -499,8 +477,6 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
         .template_ = as_arena_strdup(&engine->arena, target->template_),
     };
     fill_address(engine, target, state);
-    state->asked = target->pool.asked;
-    state->asked_count = target->pool.asked_count;
     FOR_CONCERNS (engine, concern)
         if (concern->store)
             concern->store(engine, target, state);
@@ -536,8 +512,6 @@ void target_take_state(struct as_engine *engine, struct target *target,
     take_history(target, state);
     free(target->entry);
     target->entry = as_xstrdup(state->entry);
-    if (state->asked_count > 0)
-        pool_set_asked(&target->pool, state->asked, state->asked_count);
     if (state->template_)
         target->template_ = as_xstrdup(state->template_);
     FOR_CONCERNS (engine, concern)

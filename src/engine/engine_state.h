@@ -20,6 +20,7 @@
 TAILQ_HEAD(evaluation_list, evaluation); /* engine_evaluations.c */
 TAILQ_HEAD(turn_list, turn);             /* engine_limits.c */
 TAILQ_HEAD(after_list, after);           /* engine_after.c */
+TAILQ_HEAD(pool_list, pool);             /* engine_pools.h */
 TAILQ_HEAD(paused_list, paused);         /* engine_pauses.c */
 struct group;
 struct request;
@@ -103,43 +104,6 @@ enum phase {
     PHASE_INTENT,   /* waiting for its commit */
     PHASE_SCALING,  /* waiting for the answer */
     PHASE_OUTCOME   /* waiting for its commit */
-};
-
-struct assignment {      /* what a pool has decided for this group (engine_pools.h) */
-    struct target *pool; /* NULL: none */
-    char *rule, decision[AS_ULID_SIZE]; /* of the pool */
-    int32_t to;
-    bool is_up, is_rest; /* is_rest: of what an earlier increase lacks */
-    char **take;         /* names of the nodes that leave */
-    size_t take_count;
-    as_mono_time until;
-    as_mono_time proof_until; /* a decrease is not requested later: its proof is too old */
-    uint64_t serial;          /* of the newest incident at the decision */
-    struct as_moment at;
-};
-
-struct overdue {   /* instances that never became nodes, as a pool's decision has them leave */
-    int32_t count; /* 0: none */
-    int32_t size;  /* of the group then */
-    char decision[AS_ULID_SIZE];
-    as_mono_time until;
-};
-
-struct pool { /* of a pool, or of a node group that is one of itself (engine_pools.h) */
-    TAILQ_ENTRY(target) link; /* of those that have their turn, or wait for it */
-    bool has_turn, is_waiting;
-    unsigned assignments; /* not settled */
-    bool is_short;        /* an increase has failed: the pool's lock does not hold the next one */
-    as_mono_time looked;  /* the last time */
-    uint64_t waiting;     /* pods, then */
-    int32_t surplus;      /* nodes of all groups, then */
-    struct as_arena texts;
-    struct as_unneeded *unneeded; /* in memory alone */
-    size_t unneeded_count;
-    struct as_arena asked_texts;
-    struct as_asked *asked; /* stored */
-    size_t asked_count;
-    struct as_pool_seen *seen; /* by the last look; NULL: nothing */
 };
 
 struct backing { /* the resources behind the target (engine_aliases.h); in memory alone */
@@ -262,10 +226,7 @@ struct target {
     as_mono_time retry;  /* no new try before then */
     enum as_reason failure;
     uint64_t failure_repeats;
-    struct assignment assignment;
-    struct overdue overdue;
     struct backing backing;
-    struct pool pool;
     char *template_; /* of a node group: the last one, as in as_nodes_seen; NULL: none */
     bool names_instances, is_relative; /* as last observed */
     struct asked asked;
@@ -340,9 +301,9 @@ struct as_engine {
     struct budget budget;
     struct member_list *members; /* one per entry of the rule set */
     struct after_list held_back; /* waiting for their `after`; in order of waiting */
-    struct target_list
+    struct pool_list
         snapshots_begun; /* pools that have their turn: from observation to assignments settled */
-    struct target_list snapshots_waiting;
+    struct pool_list snapshots_waiting;
     struct target_list candidates;      /* all targets that may be others, too */
     struct target_list backing_waiting; /* candidates that wait for others' resources */
     struct evaluation_list evaluations; /* of all targets, by `applied` */
@@ -430,9 +391,7 @@ void progress_deinit(struct as_progress *progress);
 void incident_free(struct incident *incident);
 void incident_add_receiver(struct incident *incident, const char *receiver);
 bool incident_add_credential(struct incident *incident, const char *credential);
-void assignment_free(struct assignment *assignment);
-void backing_forget(struct backing *backing);                                       /* its names */
-void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count); /* copies */
+void backing_forget(struct backing *backing); /* its names */
 void names_free(char **names, size_t count);
 void ask_free(struct ask *ask);
 void pause_free(struct as_pause_state *pause);
