@@ -83,6 +83,7 @@ struct concern {
  * the simulator's digests notice another one. ROW(ID, name): CONCERN_ID is the index of the row
  * concern_name. */
 #define ENGINE_CONCERNS(ROW)                                                                       \
+    ROW(HISTORY, history)                                                                          \
     ROW(PAUSES, pauses)                                                                            \
     ROW(LIMITS, limits)                                                                            \
     ROW(ALIASES, aliases)                                                                          \
@@ -100,8 +101,7 @@ struct concern {
     ROW(APPROVALS, approvals)                                                                      \
     ROW(SCHEDULES, schedules)                                                                      \
     ROW(UNREGISTERED, unregistered)                                                                \
-    ROW(FORBIDDEN, forbidden)                                                                      \
-    ROW(HISTORY, history)
+    ROW(FORBIDDEN, forbidden)
 
 #define CONCERN_ID(ID, name) CONCERN_##ID,
 enum concern_id { ENGINE_CONCERNS(CONCERN_ID) CONCERN_COUNT };

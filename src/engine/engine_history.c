@@ -1,6 +1,7 @@
 /*
  * A target's history, and the incidents that a change was a step of.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
@@ -22,6 +23,25 @@
 /* Only as many recommendations can matter as there are steps between them; above this number the
  * oldest is dropped. */
 #define RECOMMENDATIONS_MAX 1024
+
+struct history {
+    struct as_past_event *events; /* our changes, ascending by time */
+    size_t event_count, event_capacity;
+    struct as_past_recommendation *recommendations; /* ascending by time; without irrelevant ones */
+    size_t recommendation_count, recommendation_capacity;
+};
+
+static struct history *get_history(const struct target *target)
+{
+    return target->parts[CONCERN_HISTORY];
+}
+
+const struct as_past_event *history_get_events(const struct target *target, size_t *count_out)
+{
+    const struct history *history = get_history(target);
+    *count_out = history->event_count;
+    return history->events;
+}
 
 int64_t history_get_span(const struct as_engine *engine)
 {
@@ -47,21 +67,23 @@ static int32_t add_changes(int32_t a, int32_t b)
 
 void history_add_event(struct as_engine *engine, struct target *target, int32_t change)
 {
+    struct history *history = get_history(target);
     const int64_t span = history_get_span(engine);
     size_t old = 0;
-    while (old < target->event_count && !history_is_within(engine, target->events[old].at, span))
+    while (old < history->event_count && !history_is_within(engine, history->events[old].at, span))
         old++;
-    if (old == 0 && target->event_count >= EVENTS_MAX) {
-        target->events[1].change = add_changes(target->events[0].change, target->events[1].change);
+    if (old == 0 && history->event_count >= EVENTS_MAX) {
+        history->events[1].change =
+            add_changes(history->events[0].change, history->events[1].change);
         old = 1;
     }
-    target->event_count -= old;
+    history->event_count -= old;
     if (old > 0)
-        memmove(target->events, target->events + old,
-                target->event_count * sizeof(*target->events));
-    target->events = as_xgrow(target->events, target->event_count, &target->event_capacity,
-                              sizeof(*target->events));
-    target->events[target->event_count++] = (struct as_past_event){moment_now(engine), change};
+        memmove(history->events, history->events + old,
+                history->event_count * sizeof(*history->events));
+    history->events = as_xgrow(history->events, history->event_count, &history->event_capacity,
+                               sizeof(*history->events));
+    history->events[history->event_count++] = (struct as_past_event){moment_now(engine), change};
 }
 
 static int64_t get_window(const struct target *target)
@@ -78,41 +100,43 @@ static int64_t get_window(const struct target *target)
  */
 static void leave_out_covered(struct target *target)
 {
+    struct history *history = get_history(target);
     int32_t low = INT32_MAX, high = -1;
-    size_t kept = target->recommendation_count;
-    for (size_t i = target->recommendation_count; i-- > 0;) {
-        const struct as_past_recommendation *item = &target->recommendations[i];
+    size_t kept = history->recommendation_count;
+    for (size_t i = history->recommendation_count; i-- > 0;) {
+        const struct as_past_recommendation *item = &history->recommendations[i];
         if (item->replicas >= low && item->replicas <= high)
             continue;
         low = item->replicas < low ? item->replicas : low;
         high = item->replicas > high ? item->replicas : high;
-        target->recommendations[--kept] = *item;
+        history->recommendations[--kept] = *item;
     }
-    target->recommendation_count -= kept;
-    memmove(target->recommendations, target->recommendations + kept,
-            target->recommendation_count * sizeof(*target->recommendations));
+    history->recommendation_count -= kept;
+    memmove(history->recommendations, history->recommendations + kept,
+            history->recommendation_count * sizeof(*history->recommendations));
 }
 
 /* False: no window needs it. */
 bool history_add_recommendation(struct as_engine *engine, struct target *target, int32_t replicas)
 {
+    struct history *history = get_history(target);
     const int64_t window = target->config->bounds.has_behavior ? get_window(target) : 0;
     if (window == 0)
         return false;
     size_t old = 0;
-    while (old < target->recommendation_count &&
-           !history_is_within(engine, target->recommendations[old].at, window))
+    while (old < history->recommendation_count &&
+           !history_is_within(engine, history->recommendations[old].at, window))
         old++;
-    if (old == 0 && target->recommendation_count >= RECOMMENDATIONS_MAX)
+    if (old == 0 && history->recommendation_count >= RECOMMENDATIONS_MAX)
         old = 1;
-    target->recommendation_count -= old;
+    history->recommendation_count -= old;
     if (old > 0)
-        memmove(target->recommendations, target->recommendations + old,
-                target->recommendation_count * sizeof(*target->recommendations));
-    target->recommendations =
-        as_xgrow(target->recommendations, target->recommendation_count,
-                 &target->recommendation_capacity, sizeof(*target->recommendations));
-    target->recommendations[target->recommendation_count++] =
+        memmove(history->recommendations, history->recommendations + old,
+                history->recommendation_count * sizeof(*history->recommendations));
+    history->recommendations =
+        as_xgrow(history->recommendations, history->recommendation_count,
+                 &history->recommendation_capacity, sizeof(*history->recommendations));
+    history->recommendations[history->recommendation_count++] =
         (struct as_past_recommendation){moment_now(engine), replicas};
     leave_out_covered(target);
     return true;
@@ -122,7 +146,8 @@ bool history_add_recommendation(struct as_engine *engine, struct target *target,
  * beginning. */
 void history_begin(struct as_engine *engine, struct target *target, int32_t replicas)
 {
-    if (target->recommendation_count == 0)
+    struct history *history = get_history(target);
+    if (history->recommendation_count == 0)
         (void)history_add_recommendation(engine, target, replicas);
 }
 
@@ -136,21 +161,22 @@ static bool is_of_former(const struct target *target, struct as_moment at)
 void history_fill(struct as_engine *engine, const struct target *target,
                   struct as_decide_input *input)
 {
+    struct history *history = get_history(target);
     if (!input->config.has_behavior)
         return;
     struct as_scale_event *events =
-        as_arena_alloc(&engine->arena, target->event_count, sizeof(*events));
-    for (size_t i = 0; i < target->event_count; i++) {
-        const struct as_past_event *event = &target->events[i];
+        as_arena_alloc(&engine->arena, history->event_count, sizeof(*events));
+    for (size_t i = 0; i < history->event_count; i++) {
+        const struct as_past_event *event = &history->events[i];
         if (history_is_within(engine, event->at, PERIOD_MAX_US) && !is_of_former(target, event->at))
             events[input->event_count++] =
                 (struct as_scale_event){moment_get_wall(engine, event->at).at, event->change};
     }
     input->events = events;
     struct as_recommendation *recommendations =
-        as_arena_alloc(&engine->arena, target->recommendation_count, sizeof(*recommendations));
-    for (size_t i = 0; i < target->recommendation_count; i++) {
-        const struct as_past_recommendation *item = &target->recommendations[i];
+        as_arena_alloc(&engine->arena, history->recommendation_count, sizeof(*recommendations));
+    for (size_t i = 0; i < history->recommendation_count; i++) {
+        const struct as_past_recommendation *item = &history->recommendations[i];
         if (history_is_within(engine, item->at, get_window(target)))
             recommendations[input->recommendation_count++] =
                 (struct as_recommendation){moment_get_wall(engine, item->at).at, item->replicas};
@@ -158,14 +184,83 @@ void history_fill(struct as_engine *engine, const struct target *target,
     input->recommendations = recommendations;
 }
 
+static void history_forget_sizes(struct as_engine *engine, struct target *target,
+                                 const struct other_object *why)
+{
+    (void)engine, (void)why;
+    get_history(target)->recommendation_count = 0;
+}
+
+static void history_deinit(struct target *target)
+{
+    struct history *history = get_history(target);
+    free(history->events);
+    free(history->recommendations);
+}
+
+static void history_store(struct as_engine *engine, const struct target *target,
+                          struct as_target_state *state)
+{
+    const struct history *history = get_history(target);
+    (void)engine;
+    state->events = history->events;
+    state->event_count = history->event_count;
+    state->recommendations = history->recommendations;
+    state->recommendation_count = history->recommendation_count;
+}
+
+static void history_take_event(struct target *target, const struct as_past_event *event)
+{
+    struct history *history = get_history(target);
+    history->events = as_xgrow(history->events, history->event_count, &history->event_capacity,
+                               sizeof(*history->events));
+    size_t at = history->event_count++;
+    for (; at > 0 && history->events[at - 1].at.mono.us > event->at.mono.us; at--)
+        history->events[at] = history->events[at - 1];
+    history->events[at] = *event;
+}
+
+static void take_recommendation(struct target *target, const struct as_past_recommendation *item)
+{
+    struct history *history = get_history(target);
+    history->recommendations =
+        as_xgrow(history->recommendations, history->recommendation_count,
+                 &history->recommendation_capacity, sizeof(*history->recommendations));
+    size_t at = history->recommendation_count++;
+    for (; at > 0 && history->recommendations[at - 1].at.mono.us > item->at.mono.us; at--)
+        history->recommendations[at] = history->recommendations[at - 1];
+    history->recommendations[at] = *item;
+}
+
+static void history_restore(struct as_engine *engine, struct target *target,
+                            const struct as_target_state *state)
+{
+    (void)engine;
+    for (size_t i = 0; i < state->event_count; i++)
+        history_take_event(target, &state->events[i]);
+    for (size_t i = 0; i < state->recommendation_count; i++)
+        take_recommendation(target, &state->recommendations[i]);
+}
+
+static void history_unite(struct as_engine *engine, struct target *target, struct target *former)
+{
+    const struct history *history = get_history(target);
+    struct as_target_state state = {0};
+    if (history->event_count > 0 || history->recommendation_count > 0)
+        return;
+    history_store(engine, former, &state);
+    history_restore(engine, target, &state);
+}
+
 static as_mono_time history_get_forget_time(const struct target *target)
 {
+    struct history *history = get_history(target);
     const struct as_moment moments[] = {target->locks.last_up,        target->locks.last_down,
                                         target->locks.dry_last_up,    target->locks.dry_last_down,
                                         target->locks.last_step_down, target->locks.last_return};
     as_mono_time forget = {INT64_MIN};
-    if (target->event_count > 0) /* also if the locks were ended by hand */
-        forget = target_get_kept_until(target, target->events[target->event_count - 1].at);
+    if (history->event_count > 0) /* also if the locks were ended by hand */
+        forget = target_get_kept_until(target, history->events[history->event_count - 1].at);
     for (size_t i = 0; i < AS_ARRAY_SIZE(moments); i++) {
         const as_mono_time kept = target_get_kept_until(target, moments[i]);
         forget = kept.us > forget.us ? kept : forget;
@@ -183,6 +278,12 @@ static void history_fill_input(struct as_engine *engine, const struct target *ta
 
 const struct concern concern_history = {
     .name = "history",
+    .size = sizeof(struct history),
+    .deinit = history_deinit,
+    .store = history_store,
+    .restore = history_restore,
+    .unite = history_unite,
+    .forget_sizes = history_forget_sizes,
     .get_forget_time = history_get_forget_time,
     .fill_input = history_fill_input,
 };

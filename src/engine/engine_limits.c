@@ -439,8 +439,10 @@ static void limit_fill(struct window *window, struct memory *memory)
 static void restore_target(struct as_engine *engine, struct target *target, struct memory *begun,
                            struct memory *removed)
 {
-    for (size_t i = 0; i < target->event_count; i++) {
-        const struct as_past_event *event = &target->events[i];
+    size_t count;
+    const struct as_past_event *events = history_get_events(target, &count);
+    for (size_t i = 0; i < count; i++) {
+        const struct as_past_event *event = &events[i];
         limit_remember(engine, begun, event->at.mono, 1);
         limit_remember(engine, removed, event->at.mono, -(int64_t)event->change);
     }

@@ -173,7 +173,6 @@ static const struct other_object is_other_unit = {OTHER_UNIT, GIVEN_UP OTHER_UNI
 static void phase_forget_sizes(struct as_engine *engine, struct target *target,
                                const struct other_object *why)
 {
-    target->recommendation_count = 0;
     target->born = moment_now(engine);
     FOR_CONCERNS (engine, concern)
         if (concern->forget_sizes)

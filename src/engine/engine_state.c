@@ -232,8 +232,6 @@ struct target *target_free(const struct as_engine *engine, struct target *target
             concern->deinit(target);
     backing_forget(&target->backing);
     asked_clear(&target->asked);
-    free(target->events);
-    free(target->recommendations);
     free(target->sender);
     free(target->entry);
     free(target->template_);
@@ -409,35 +407,6 @@ const struct as_pause_state *pause_fill_state(struct as_engine *engine,
     return state;
 }
 
-static void state_take_event(struct target *target, const struct as_past_event *event)
-{
-    target->events = as_xgrow(target->events, target->event_count, &target->event_capacity,
-                              sizeof(*target->events));
-    size_t at = target->event_count++;
-    for (; at > 0 && target->events[at - 1].at.mono.us > event->at.mono.us; at--)
-        target->events[at] = target->events[at - 1];
-    target->events[at] = *event;
-}
-
-static void take_recommendation(struct target *target, const struct as_past_recommendation *item)
-{
-    target->recommendations =
-        as_xgrow(target->recommendations, target->recommendation_count,
-                 &target->recommendation_capacity, sizeof(*target->recommendations));
-    size_t at = target->recommendation_count++;
-    for (; at > 0 && target->recommendations[at - 1].at.mono.us > item->at.mono.us; at--)
-        target->recommendations[at] = target->recommendations[at - 1];
-    target->recommendations[at] = *item;
-}
-
-static void take_history(struct target *target, const struct as_target_state *state)
-{
-    for (size_t i = 0; i < state->event_count; i++)
-        state_take_event(target, &state->events[i]);
-    for (size_t i = 0; i < state->recommendation_count; i++)
-        take_recommendation(target, &state->recommendations[i]);
-}
-
 /* What goes on after a restart needs the address before an alert gives it. So do the schedules of
  * an entry with templates, and a node group that other targets may be, too. */
 static bool needs_address(const struct as_engine *engine, const struct target *target)
@@ -470,10 +439,6 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
         .uid = target->uid,
         .born = target->born,
         .keep_us = target->keep_us,
-        .events = target->events,
-        .event_count = target->event_count,
-        .recommendations = target->recommendations,
-        .recommendation_count = target->recommendation_count,
         .template_ = as_arena_strdup(&engine->arena, target->template_),
     };
     fill_address(engine, target, state);
@@ -483,9 +448,9 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     return state;
 }
 
-static void take_locks(struct target *target, const struct as_target_state *state)
+void target_unite_locks(struct target *target, const struct as_lock_state *locks)
 {
-    struct as_lock_state later = state->locks;
+    struct as_lock_state later = *locks;
     struct as_moment *const moments = (struct as_moment *)&later;
     const struct as_moment *const former = (const struct as_moment *)&target->locks;
     _Static_assert(sizeof(later) % sizeof(*moments) == 0, "moments only");
@@ -494,22 +459,14 @@ static void take_locks(struct target *target, const struct as_target_state *stat
     target->locks = later;
 }
 
-void target_take_locks(struct target *target, const struct as_target_state *state)
-{
-    take_locks(target, state);
-    if (target->event_count == 0 && target->recommendation_count == 0)
-        take_history(target, state);
-}
-
 void target_take_state(struct as_engine *engine, struct target *target,
                        const struct as_target_state *state)
 {
-    take_locks(target, state);
+    target_unite_locks(target, &state->locks);
     target->born = state->born;
     target->keep_us = state->keep_us;
     target->is_stored = true;
     take_uid(target, state->uid);
-    take_history(target, state);
     free(target->entry);
     target->entry = as_xstrdup(state->entry);
     if (state->template_)

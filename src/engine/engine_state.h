@@ -208,10 +208,6 @@ struct target {
     char former_uid[AS_UID_SIZE]; /* of its predecessor, which does not come back */
     struct as_moment born;        /* when it was first seen in place of another */
     bool is_unreported;           /* no decision record says so yet */
-    struct as_past_event *events; /* our changes, ascending by time */
-    size_t event_count, event_capacity;
-    struct as_past_recommendation *recommendations; /* ascending by time; without irrelevant ones */
-    size_t recommendation_count, recommendation_capacity;
     struct ask_list asks;
     size_t ask_count, asks_open;
     bool with_pods, with_nodes, with_snapshot; /* they are requested with the size */
@@ -422,8 +418,8 @@ void target_take_intent(const struct as_engine *engine, struct target *target,
 const struct as_pause_state *pause_fill_state(struct as_engine *engine,
                                               const struct as_pause_state *pause);
 struct as_target_state *target_fill_state(struct as_engine *engine, const struct target *target);
-/* Only locks, of which the later counts, and the history if the target has none. */
-void target_take_locks(struct target *target, const struct as_target_state *state);
+/* Of each lock the later one counts. */
+void target_unite_locks(struct target *target, const struct as_lock_state *locks);
 /* Before the first event, united with that of another spelling of the target; without its pause. */
 void target_take_state(struct as_engine *engine, struct target *target,
                        const struct as_target_state *state);

@@ -151,8 +151,7 @@ static void unite_former(struct as_engine *engine, struct target *target,
     struct target *former = key ? find_in_tree(engine, key) : NULL;
     if (!former || former->config || !has_url_of(former, ref))
         return;
-    const struct as_target_state *state = target_fill_state(engine, former);
-    target_take_locks(target, state);
+    target_unite_locks(target, &former->locks);
     FOR_CONCERNS (engine, concern)
         if (concern->unite)
             concern->unite(engine, target, former);
