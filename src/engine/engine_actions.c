@@ -157,9 +157,8 @@ static void action_send(struct as_engine *engine, struct target *target)
         .nodes = target_get_nodes(target),
         .take = (const char *const *)intent->take,
         .take_count = intent->take_count,
-        .backing = (const char *const *)target->backing.names,
-        .backing_count = target->backing.count,
     };
+    request->backing = alias_get_resources(target, &request->backing_count);
     memcpy(request->version, intent->state.version, strlen(intent->state.version) + 1);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_SCALE);
     effect->call_id = target->call_id;

@@ -26,6 +26,45 @@
 #define MISSING_US   AS_US_PER_MIN
 #define OBSTACLE_MAX (AS_MESSAGE_SIZE - 1)
 
+struct backing { /* the resources behind the target (engine_aliases.h); in memory alone */
+    TAILQ_ENTRY(backing) link, in_waiting;
+    struct target *target;
+    bool is_candidate; /* its resources may be another target's, too */
+    bool is_known;
+    bool is_awaited; /* by others: its resources are to be read */
+    bool is_probe;   /* the present observation is only for its resources */
+    bool is_waiting; /* for others' resources */
+    char **names;    /* as last read */
+    size_t count;
+    char *family;        /* at the last reload, if a request was under way; NULL */
+    uint64_t fixed_from; /* its entry, if without templates, is of these rules or of later ones */
+    bool is_due;         /* to be read again before a target relies on it */
+    as_mono_time asked;  /* when the present reading, or the last one, began */
+    /* When readings began; INT64_MIN: none since the rules were loaded. */
+    as_mono_time tried;   /* the last one */
+    as_mono_time read;    /* the last one that gave names */
+    as_mono_time gained;  /* the first one with the newest name */
+    as_mono_time missing; /* the first one in a row that has not found it */
+    enum as_reason outcome;
+};
+
+static struct backing *get_backing(const struct target *target)
+{
+    return target->parts[CONCERN_ALIASES];
+}
+
+static void backing_forget(struct backing *backing)
+{
+    for (size_t i = 0; i < backing->count; i++)
+        free(backing->names[i]);
+    free(backing->names);
+    free(backing->family);
+    backing->names = NULL;
+    backing->family = NULL;
+    backing->count = 0;
+    backing->is_known = false;
+}
+
 enum rank { RANK_NEW, RANK_STORED, RANK_FIXED };
 
 static enum rank get_rank(const struct target *target)
@@ -73,7 +112,7 @@ static bool is_rival(const struct as_engine *engine, const struct target *target
         !has_precedence(other, target))
         return false;
     const char *family = find_family(engine, target);
-    family = family ? family : target->backing.family;
+    family = family ? family : get_backing(target)->family;
     return family && is_of_family(engine, other, family);
 }
 
@@ -105,17 +144,18 @@ static bool has_family(const struct target *target)
 
 static void end_waiting(struct as_engine *engine, struct target *target)
 {
-    if (!target->backing.is_waiting)
+    if (!get_backing(target)->is_waiting)
         return;
-    target->backing.is_waiting = false;
-    TAILQ_REMOVE(&engine->backing_waiting, target, backing.in_waiting);
+    get_backing(target)->is_waiting = false;
+    TAILQ_REMOVE(&engine->backing_waiting, get_backing(target), in_waiting);
 }
 
 static bool is_family_awaited(const struct as_engine *engine, const char *family)
 {
-    const struct target *target;
-    TAILQ_FOREACH (target, &engine->candidates, backing.link) {
-        if (target->backing.is_awaited && is_of_family(engine, target, family))
+    const struct backing *each;
+    TAILQ_FOREACH (each, &engine->candidates, link) {
+        const struct target *target = each->target;
+        if (get_backing(target)->is_awaited && is_of_family(engine, target, family))
             return true;
     }
     return false;
@@ -123,11 +163,12 @@ static bool is_family_awaited(const struct as_engine *engine, const char *family
 
 static void end_await(struct as_engine *engine, struct target *target)
 {
-    struct target *waiting, *next;
-    if (!target->backing.is_awaited)
+    struct backing *each, *next;
+    if (!get_backing(target)->is_awaited)
         return;
-    target->backing.is_awaited = false;
-    TAILQ_FOREACH_SAFE (waiting, &engine->backing_waiting, backing.in_waiting, next) {
+    get_backing(target)->is_awaited = false;
+    TAILQ_FOREACH_SAFE (each, &engine->backing_waiting, in_waiting, next) {
+        struct target *waiting = each->target;
         if (is_family_awaited(engine, waiting->config->family))
             continue;
         end_waiting(engine, waiting);
@@ -138,16 +179,35 @@ static void end_await(struct as_engine *engine, struct target *target)
 
 static void await(struct as_engine *engine, struct target *target)
 {
-    target->backing.is_awaited = true;
+    get_backing(target)->is_awaited = true;
     if (!target_is_backing_off(engine, target))
         target_make_ready(engine, target);
     else if (target->phase == PHASE_IDLE && target->deadline.us > target->retry.us)
         target_set_deadline(engine, target, target->retry);
 }
 
+bool alias_is_waiting(const struct target *target)
+{
+    return get_backing(target)->is_waiting;
+}
+
+void alias_begin_reading(const struct as_engine *engine, struct target *target, bool is_probe)
+{
+    struct backing *backing = get_backing(target);
+    backing->asked = engine->mono;
+    backing->is_probe = is_probe;
+}
+
+const char *const *alias_get_resources(const struct target *target, size_t *count_out)
+{
+    const struct backing *backing = get_backing(target);
+    *count_out = backing->count;
+    return (const char *const *)backing->names;
+}
+
 bool alias_is_awaited(const struct target *target)
 {
-    return target->backing.is_awaited;
+    return get_backing(target)->is_awaited;
 }
 
 static void alias_keep(struct backing *backing, const char *const *names, size_t count)
@@ -175,7 +235,7 @@ static void keep_object(struct backing *backing, const char *uid)
 bool aliases_see(struct as_engine *engine, struct target *target,
                  const struct as_observation *observation)
 {
-    struct backing *backing = &target->backing;
+    struct backing *backing = get_backing(target);
     const bool is_probe = backing->is_probe;
     backing->is_probe = false;
     if (!backing->is_candidate || target->generation != engine->generation)
@@ -199,7 +259,7 @@ bool aliases_see(struct as_engine *engine, struct target *target,
  * may be new behind both names. */
 static bool alias_is_older(const struct target *other, const struct target *target)
 {
-    return other->backing.tried.us < target->backing.gained.us;
+    return get_backing(other)->tried.us < get_backing(target)->gained.us;
 }
 
 /* Whether the resources of `other` must be read, and can be read, before the target may rely on
@@ -207,7 +267,7 @@ static bool alias_is_older(const struct target *other, const struct target *targ
 static bool is_unread(const struct as_engine *engine, const struct target *other,
                       const struct target *target)
 {
-    const struct backing *backing = &other->backing;
+    const struct backing *backing = get_backing(other);
     const bool needs_all = get_rank(target) != RANK_FIXED;
     if (other->ref->field_count == 0)
         return false;
@@ -222,16 +282,17 @@ static bool is_unread(const struct as_engine *engine, const struct target *other
 
 bool alias_is_stale(const struct target *target)
 {
-    return has_family(target) && !target->backing.is_known;
+    return has_family(target) && !get_backing(target)->is_known;
 }
 
 bool alias_must_wait(struct as_engine *engine, struct target *target, bool is_used)
 {
-    struct target *other;
+    const struct backing *each;
     bool must_wait = false;
     if (!has_family(target))
         return false;
-    TAILQ_FOREACH (other, &engine->candidates, backing.link) {
+    TAILQ_FOREACH (each, &engine->candidates, link) {
+        struct target *other = each->target;
         if (get_rank(other) == RANK_NEW || !is_unread(engine, other, target) ||
             !is_rival(engine, target, other))
             continue;
@@ -239,9 +300,9 @@ bool alias_must_wait(struct as_engine *engine, struct target *target, bool is_us
         await(engine, other);
         must_wait = true;
     }
-    if (must_wait && is_used && !target->backing.is_waiting) {
-        target->backing.is_waiting = true;
-        TAILQ_INSERT_TAIL(&engine->backing_waiting, target, backing.in_waiting);
+    if (must_wait && is_used && !get_backing(target)->is_waiting) {
+        get_backing(target)->is_waiting = true;
+        TAILQ_INSERT_TAIL(&engine->backing_waiting, get_backing(target), in_waiting);
     }
     return must_wait;
 }
@@ -251,9 +312,10 @@ bool alias_must_wait(struct as_engine *engine, struct target *target, bool is_us
 static const struct target *alias_find_winner(const struct as_engine *engine,
                                               const struct target *target, const char **common_out)
 {
-    const struct target *other;
-    TAILQ_FOREACH (other, &engine->candidates, backing.link) {
-        const char *common = find_common(&target->backing, &other->backing);
+    const struct backing *each;
+    TAILQ_FOREACH (each, &engine->candidates, link) {
+        const struct target *other = each->target;
+        const char *common = find_common(get_backing(target), get_backing(other));
         if (!common || !is_rival(engine, target, other))
             continue;
         *common_out = common;
@@ -265,10 +327,10 @@ static const struct target *alias_find_winner(const struct as_engine *engine,
 /* Whether it may have a resource of the target without having been seen with it. */
 static bool is_unknown(const struct target *other, const struct target *target)
 {
-    const struct backing *backing = &other->backing;
+    const struct backing *backing = get_backing(other);
     if (other->ref->field_count == 0)
         return false;
-    if (backing->is_known && backing->read.us >= target->backing.gained.us)
+    if (backing->is_known && backing->read.us >= get_backing(target)->gained.us)
         return false;
     return alias_is_older(other, target) || backing->outcome != AS_REASON_TARGET_NOT_FOUND ||
            backing->missing.us == INT64_MIN ||
@@ -280,14 +342,15 @@ static bool is_unknown(const struct target *other, const struct target *target)
 static const struct target *find_unknown(struct as_engine *engine, const struct target *target)
 {
     const struct target *found = NULL;
-    struct target *other;
+    const struct backing *each;
     if (get_rank(target) == RANK_FIXED)
         return NULL;
-    TAILQ_FOREACH (other, &engine->candidates, backing.link) {
+    TAILQ_FOREACH (each, &engine->candidates, link) {
+        struct target *other = each->target;
         if (get_rank(other) == RANK_NEW || !is_unknown(other, target) ||
             !is_rival(engine, target, other))
             continue;
-        other->backing.is_due = true;
+        get_backing(other)->is_due = true;
         found = found ? found : other;
     }
     return found;
@@ -316,9 +379,9 @@ const char *alias_find_obstacle(struct as_engine *engine, const struct target *t
     else if (unknown)
         snprintf(text, sizeof(text), "it may be the same group as target %s, which is not read: %s",
                  unknown->ref->id,
-                 unknown->backing.outcome == AS_REASON_APPLIED
+                 get_backing(unknown)->outcome == AS_REASON_APPLIED
                      ? "not yet"
-                     : as_reason_get_word(unknown->backing.outcome));
+                     : as_reason_get_word(get_backing(unknown)->outcome));
     else
         return NULL;
     return as_arena_strdup(&engine->arena, text);
@@ -328,17 +391,20 @@ const char *alias_find_obstacle(struct as_engine *engine, const struct target *t
 static bool is_new(const struct target *other, const struct target *target)
 {
     return get_rank(target) != RANK_FIXED && get_rank(other) == RANK_FIXED &&
-           other->backing.fixed_from > target->intent->generation && !other->backing.is_known;
+           get_backing(other)->fixed_from > target->intent->generation &&
+           !get_backing(other)->is_known;
 }
 
 const char *as_engine_find_new_rival(const struct as_engine *engine, const char *id)
 {
-    const struct target *target = target_find_id(engine, id), *other;
+    const struct target *target = target_find_id(engine, id);
+    const struct backing *each;
     if (!target || target->phase != PHASE_SCALING ||
         target->intent->generation == engine->generation)
         return NULL;
-    TAILQ_FOREACH (other, &engine->candidates, backing.link) {
-        if ((is_new(other, target) || find_common(&target->backing, &other->backing)) &&
+    TAILQ_FOREACH (each, &engine->candidates, link) {
+        const struct target *other = each->target;
+        if ((is_new(other, target) || find_common(get_backing(target), get_backing(other))) &&
             is_rival(engine, target, other))
             return other->ref->id;
     }
@@ -347,20 +413,20 @@ const char *as_engine_find_new_rival(const struct as_engine *engine, const char 
 
 /* ---- the end ---- */
 
-void alias_forget(struct as_engine *engine, struct target *target)
+static void alias_forget(struct as_engine *engine, struct target *target)
 {
-    struct backing *backing = &target->backing;
+    struct backing *backing = get_backing(target);
     end_await(engine, target);
     end_waiting(engine, target);
     if (backing->is_candidate)
-        TAILQ_REMOVE(&engine->candidates, target, backing.link);
+        TAILQ_REMOVE(&engine->candidates, backing, link);
     backing->is_candidate = false;
 }
 
 /* The resources of a request under way are kept, to be compared with those of new entries. */
 static void engine_aliases_forget(struct as_engine *engine, struct target *target)
 {
-    struct backing *backing = &target->backing;
+    struct backing *backing = get_backing(target);
     const char *family = find_family(engine, target);
     if (target->phase != PHASE_SCALING) {
         backing_forget(backing);
@@ -373,20 +439,55 @@ static void engine_aliases_forget(struct as_engine *engine, struct target *targe
 
 void aliases_on_rules(struct as_engine *engine)
 {
-    struct target *target;
-    TAILQ_FOREACH (target, &engine->candidates, backing.link) {
+    const struct backing *each;
+    TAILQ_FOREACH (each, &engine->candidates, link) {
+        struct target *target = each->target;
         engine_aliases_forget(engine, target);
         if (get_rank(target) != RANK_FIXED)
-            target->backing.fixed_from = engine->generation;
-        target->backing.tried.us = target->backing.missing.us = INT64_MIN;
-        target->backing.read.us = target->backing.gained.us = INT64_MIN;
-        target->backing.is_awaited = target->backing.is_due = false;
-        target->dirty = target->dirty || target->backing.is_waiting;
+            get_backing(target)->fixed_from = engine->generation;
+        get_backing(target)->tried.us = get_backing(target)->missing.us = INT64_MIN;
+        get_backing(target)->read.us = get_backing(target)->gained.us = INT64_MIN;
+        get_backing(target)->is_awaited = get_backing(target)->is_due = false;
+        target->dirty = target->dirty || get_backing(target)->is_waiting;
         end_waiting(engine, target);
     }
 }
 
+static void alias_init(struct target *target)
+{
+    get_backing(target)->target = target;
+}
+
+static void alias_deinit(struct target *target)
+{
+    backing_forget(get_backing(target));
+}
+
+/* A node group may be another one under another name; of other kinds their entry says so. */
+static void alias_on_entry(struct as_engine *engine, struct target *target)
+{
+    struct backing *backing = get_backing(target);
+    if (backing->is_candidate ||
+        !(target->ref->kind->has_nodes || (target->config && target->config->family)))
+        return;
+    backing->is_candidate = true;
+    backing->fixed_from = engine->generation;
+    backing->tried.us = backing->read.us = INT64_MIN;
+    backing->gained.us = backing->missing.us = INT64_MIN;
+    TAILQ_INSERT_TAIL(&engine->candidates, backing, link);
+}
+
+static bool alias_needs_address(const struct target *target)
+{
+    return !target->config && get_backing(target)->is_candidate && target->ref->field_count > 0;
+}
+
 const struct concern concern_aliases = {
     .name = "aliases",
+    .size = sizeof(struct backing),
+    .init = alias_init,
+    .deinit = alias_deinit,
+    .needs_address = alias_needs_address,
+    .on_entry = alias_on_entry,
     .forget = alias_forget,
 };

@@ -34,6 +34,15 @@
 bool aliases_see(struct as_engine *engine, struct target *target,
                  const struct as_observation *observation);
 
+/* The target is observed, if `is_probe` only for its resources. */
+void alias_begin_reading(const struct as_engine *engine, struct target *target, bool is_probe);
+
+/* The names of the resources behind the target, as last read. */
+const char *const *alias_get_resources(const struct target *target, size_t *count_out);
+
+/* Whether it waits for others' resources. */
+bool alias_is_waiting(const struct target *target);
+
 /* Whether the target's next observation is only for its resources. */
 bool alias_is_awaited(const struct target *target);
 
@@ -50,7 +59,6 @@ const char *alias_find_obstacle(struct as_engine *engine, const struct target *t
 /* Whether another target with a common resource has precedence. */
 bool alias_is_refused(const struct as_engine *engine, const struct target *target);
 
-void alias_forget(struct as_engine *engine, struct target *target); /* before it is freed */
 void aliases_on_rules(struct as_engine *engine);
 
 #endif

@@ -43,6 +43,8 @@ struct concern {
                   struct as_target_state *state);
     void (*restore)(struct as_engine *engine, struct target *target,
                     const struct as_target_state *state);
+    /* The target is new, or has another entry of the rule files. */
+    void (*on_entry)(struct as_engine *engine, struct target *target);
     /* `former` is the same target under another id: moves what belongs to its name. Commits. */
     void (*unite)(struct as_engine *engine, struct target *target, struct target *former);
     /* It goes on after a restart although no alert has given the target's address yet. */

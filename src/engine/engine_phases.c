@@ -287,7 +287,7 @@ static void phase_observe(struct as_engine *engine, struct target *target)
 {
     struct as_observe_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
     target_set_phase(engine, target, PHASE_OBSERVING);
-    target->backing.asked = engine->mono;
+    alias_begin_reading(engine, target, false);
     request->credential = target_note_sender(engine, target);
     target->with_pods = sources_need_pods(target) || scaleup_needs_pods(target);
     target->with_nodes = sources_need_nodes(target);
@@ -311,8 +311,7 @@ static void phase_observe(struct as_engine *engine, struct target *target)
 static void observe_backing(struct as_engine *engine, struct target *target)
 {
     target->generation = engine->generation;
-    target->backing.is_probe = true;
-    target->backing.asked = engine->mono;
+    alias_begin_reading(engine, target, true);
     target_set_phase(engine, target, PHASE_OBSERVING);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
     effect->call_id = target->call_id;
@@ -340,7 +339,7 @@ static void evaluate(struct as_engine *engine, struct target *target)
         return;
     }
     if (pool_is_assigning(engine, target) || target_is_backing_off(engine, target) ||
-        target->backing.is_waiting || must_wait(engine, target))
+        alias_is_waiting(target) || must_wait(engine, target))
         return;
     limits_on_evaluate(target);
     if (!is_needed(engine, target) && !target->in_doubt) {

@@ -171,18 +171,6 @@ void held_free(struct target *target)
     target->held = NULL;
 }
 
-void backing_forget(struct backing *backing)
-{
-    for (size_t i = 0; i < backing->count; i++)
-        free(backing->names[i]);
-    free(backing->names);
-    free(backing->family);
-    backing->names = NULL;
-    backing->family = NULL;
-    backing->count = 0;
-    backing->is_known = false;
-}
-
 #define ALIGN(size)                                                                                \
     (((size) + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t))
 
@@ -230,7 +218,6 @@ struct target *target_free(const struct as_engine *engine, struct target *target
     FOR_CONCERNS (engine, concern)
         if (concern->deinit)
             concern->deinit(target);
-    backing_forget(&target->backing);
     asked_clear(&target->asked);
     free(target->sender);
     free(target->entry);
@@ -408,12 +395,11 @@ const struct as_pause_state *pause_fill_state(struct as_engine *engine,
 }
 
 /* What goes on after a restart needs the address before an alert gives it. So do the schedules of
- * an entry with templates, and a node group that other targets may be, too. */
+ * an entry with templates. */
 static bool needs_address(const struct as_engine *engine, const struct target *target)
 {
     const bool is_templated =
-        target->config ? target->config->is_templated
-                       : (target->entry && *target->entry) || target->backing.is_candidate;
+        target->config ? target->config->is_templated : target->entry && *target->entry;
     FOR_CONCERNS (engine, concern)
         if (concern->needs_address && concern->needs_address(target))
             return true;

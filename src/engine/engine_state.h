@@ -21,6 +21,7 @@ TAILQ_HEAD(evaluation_list, evaluation); /* engine_evaluations.c */
 TAILQ_HEAD(turn_list, turn);             /* engine_limits.c */
 TAILQ_HEAD(after_list, after);           /* engine_after.c */
 TAILQ_HEAD(pool_list, pool);             /* engine_pools.h */
+TAILQ_HEAD(backing_list, backing);       /* engine_aliases.c */
 TAILQ_HEAD(paused_list, paused);         /* engine_pauses.c */
 struct group;
 struct request;
@@ -104,27 +105,6 @@ enum phase {
     PHASE_INTENT,   /* waiting for its commit */
     PHASE_SCALING,  /* waiting for the answer */
     PHASE_OUTCOME   /* waiting for its commit */
-};
-
-struct backing { /* the resources behind the target (engine_aliases.h); in memory alone */
-    TAILQ_ENTRY(target) link, in_waiting;
-    bool is_candidate; /* its resources may be another target's, too */
-    bool is_known;
-    bool is_awaited; /* by others: its resources are to be read */
-    bool is_probe;   /* the present observation is only for its resources */
-    bool is_waiting; /* for others' resources */
-    char **names;    /* as last read */
-    size_t count;
-    char *family;        /* at the last reload, if a request was under way; NULL */
-    uint64_t fixed_from; /* its entry, if without templates, is of these rules or of later ones */
-    bool is_due;         /* to be read again before a target relies on it */
-    as_mono_time asked;  /* when the present reading, or the last one, began */
-    /* When readings began; INT64_MIN: none since the rules were loaded. */
-    as_mono_time tried;   /* the last one */
-    as_mono_time read;    /* the last one that gave names */
-    as_mono_time gained;  /* the first one with the newest name */
-    as_mono_time missing; /* the first one in a row that has not found it */
-    enum as_reason outcome;
 };
 
 struct intent {
@@ -222,7 +202,6 @@ struct target {
     as_mono_time retry;  /* no new try before then */
     enum as_reason failure;
     uint64_t failure_repeats;
-    struct backing backing;
     char *template_; /* of a node group: the last one, as in as_nodes_seen; NULL: none */
     bool names_instances, is_relative; /* as last observed */
     struct asked asked;
@@ -300,9 +279,9 @@ struct as_engine {
     struct pool_list
         snapshots_begun; /* pools that have their turn: from observation to assignments settled */
     struct pool_list snapshots_waiting;
-    struct target_list candidates;      /* all targets that may be others, too */
-    struct target_list backing_waiting; /* candidates that wait for others' resources */
-    struct evaluation_list evaluations; /* of all targets, by `applied` */
+    struct backing_list candidates;      /* all targets that may be others, too */
+    struct backing_list backing_waiting; /* candidates that wait for others' resources */
+    struct evaluation_list evaluations;  /* of all targets, by `applied` */
 
     struct as_pause_state pause, halt; /* of all targets: by an operator; by the kill switch */
     struct paused_list paused;         /* targets with a pause of their own */
@@ -387,7 +366,6 @@ void progress_deinit(struct as_progress *progress);
 void incident_free(struct incident *incident);
 void incident_add_receiver(struct incident *incident, const char *receiver);
 bool incident_add_credential(struct incident *incident, const char *credential);
-void backing_forget(struct backing *backing); /* its names */
 void names_free(char **names, size_t count);
 void ask_free(struct ask *ask);
 void pause_free(struct as_pause_state *pause);

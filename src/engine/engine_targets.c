@@ -74,26 +74,15 @@ static struct target *engine_targets_find(const struct as_engine *engine,
     return target_find(engine, ref->key);
 }
 
-/* A node group may be another one under another name; of other kinds their entry says so. */
-static void note_candidate(struct as_engine *engine, struct target *target)
-{
-    if (target->backing.is_candidate ||
-        !(target->ref->kind->has_nodes || (target->config && target->config->family)))
-        return;
-    target->backing.is_candidate = true;
-    target->backing.fixed_from = engine->generation;
-    target->backing.tried.us = target->backing.read.us = INT64_MIN;
-    target->backing.gained.us = target->backing.missing.us = INT64_MIN;
-    TAILQ_INSERT_TAIL(&engine->candidates, target, backing.link);
-}
-
 static struct target *target_make(struct as_engine *engine, struct as_target_ref *ref_taken)
 {
     struct target *target = target_new(engine, ref_taken);
     target->keep_us = KEEP_LOCKS_US;
     RB_INSERT(target_tree, &engine->targets, target);
     engine->target_count++;
-    note_candidate(engine, target);
+    FOR_CONCERNS (engine, concern)
+        if (concern->on_entry)
+            concern->on_entry(engine, target);
     return target;
 }
 
@@ -128,7 +117,9 @@ void target_set_config(struct as_engine *engine, struct target *target,
     if (!config)
         return;
     LIST_INSERT_HEAD(&engine->members[config - engine->ruleset->targets], target, of_entry);
-    note_candidate(engine, target);
+    FOR_CONCERNS (engine, concern)
+        if (concern->on_entry)
+            concern->on_entry(engine, target);
 }
 
 /* True also if the former has no address. */
