@@ -103,7 +103,8 @@ struct concern {
     ROW(APPROVALS, approvals)                                                                      \
     ROW(SCHEDULES, schedules)                                                                      \
     ROW(UNREGISTERED, unregistered)                                                                \
-    ROW(FORBIDDEN, forbidden)
+    ROW(FORBIDDEN, forbidden)                                                                      \
+    ROW(TEMPLATES, templates)
 
 #define CONCERN_ID(ID, name) CONCERN_##ID,
 enum concern_id { ENGINE_CONCERNS(CONCERN_ID) CONCERN_COUNT };
@@ -559,6 +560,18 @@ bool limits_is_waiting(const struct target *target);
 void limits_give_up(struct as_engine *engine, struct target *target);
 void limits_restore(struct as_engine *engine);
 void limits_on_rules(struct as_engine *engine, const struct as_limits *old);
+
+/*
+ * Templates of node groups.
+ */
+
+const char *template_get(const struct target *target); /* NULL: none was seen */
+/* The templates of all node groups of the cluster. */
+void templates_fill(struct as_engine *engine, const char *cluster,
+                    struct as_observe_request *request);
+/* Stores the templates that were seen, where they are other ones. */
+void templates_take(struct as_engine *engine, struct target *target,
+                    const struct as_observation *observation);
 
 /*
  * The trace: one line for each event, each change of a target's state and each effect, through the

@@ -221,7 +221,6 @@ struct target *target_free(const struct as_engine *engine, struct target *target
     asked_clear(&target->asked);
     free(target->sender);
     free(target->entry);
-    free(target->template_);
     held_free(target);
     free(target->verdict.rule);
     free(target->verdict.holder);
@@ -425,7 +424,6 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
         .uid = target->uid,
         .born = target->born,
         .keep_us = target->keep_us,
-        .template_ = as_arena_strdup(&engine->arena, target->template_),
     };
     fill_address(engine, target, state);
     FOR_CONCERNS (engine, concern)
@@ -455,8 +453,6 @@ void target_take_state(struct as_engine *engine, struct target *target,
     take_uid(target, state->uid);
     free(target->entry);
     target->entry = as_xstrdup(state->entry);
-    if (state->template_)
-        target->template_ = as_xstrdup(state->template_);
     FOR_CONCERNS (engine, concern)
         if (concern->restore)
             concern->restore(engine, target, state);

@@ -202,7 +202,6 @@ struct target {
     as_mono_time retry;  /* no new try before then */
     enum as_reason failure;
     uint64_t failure_repeats;
-    char *template_; /* of a node group: the last one, as in as_nodes_seen; NULL: none */
     bool names_instances, is_relative; /* as last observed */
     struct asked asked;
     struct origin origin;
