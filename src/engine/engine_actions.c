@@ -91,6 +91,16 @@ static void name_nodes(const struct target *target, const struct as_observation 
         take_names(intent, plan->take, plan->take_count < count ? plan->take_count : count);
 }
 
+static struct marks get_marks(const struct as_engine *engine, const struct target *target,
+                              const struct intent *intent)
+{
+    struct marks marks = {0};
+    FOR_CONCERNS (engine, concern)
+        if (concern->mark)
+            concern->mark(target, intent, &marks);
+    return marks;
+}
+
 static void commit_intent(struct as_engine *engine, struct target *target)
 {
     effect_put_intent(engine, target, target->intent, false);
@@ -137,6 +147,7 @@ static const char *get_alert_name(struct target *target, const char *rule)
 static void action_send(struct as_engine *engine, struct target *target)
 {
     struct intent *intent = target->intent;
+    const struct marks marks = get_marks(engine, target, intent);
     target_set_phase(engine, target, PHASE_SCALING);
     intent->sent = engine->mono;
     struct as_scale_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
@@ -148,9 +159,9 @@ static void action_send(struct as_engine *engine, struct target *target)
                           : target_note_sender(engine, target),
         .decision_id = intent->state.decision_id,
         .is_ordered = intent->state.is_ordered,
-        .is_take_back = scaleup_is_taken_back(target, intent),
+        .is_take_back = marks.is_take_back,
         .is_clean_up = intent->is_clean_up,
-        .is_put_back = resize_is_put_back(target, intent),
+        .is_put_back = marks.is_put_back,
         .later_than = intent->later_than,
         .rule = intent->state.rule,
         .alert = get_alert_name(target, intent->state.rule),
@@ -187,34 +198,20 @@ static as_mono_time get_next_observation(const struct as_engine *engine, struct 
 
 /* The size is set, or its change was accepted: starts the lock, and commits the outcome before the
  * target does anything else. */
-static void apply(struct as_engine *engine, struct target *target, const struct intent *intent,
-                  const struct as_scale_result *result, struct as_action_record *record)
+static void apply(struct as_engine *engine, struct target *target, const struct action *action)
 {
+    const struct intent *intent = action->intent;
     const bool is_up = intent->state.to > intent->state.from;
-    if (!resize_is_catch_up(target, intent)) {
-        action_note_change(engine, target, intent, result->returned);
-        contention_note_own(engine, target, intent, result->outcome);
-    }
-    const char *note = resize_on_applied(engine, target, intent);
-    if (note && record)
-        record->message = note;
-    history_add_event(engine, target, intent->state.to - intent->state.from);
-    if (!intent->state.is_ordered) /* an order ends give-backs: the size is someone else's */
-        endings_on_applied(engine, target, intent->state.rule, intent->state.from,
-                           intent->state.to);
-    if (!intent->state.is_ordered && !intent->state.approval[0])
-        approvals_note_step(engine, target, intent->state.rule,
-                            intent->state.to - intent->state.from);
-    commands_on_applied(target, intent);
+    if (!action->marks.is_catch_up)
+        action_note_change(engine, target, intent, action->result->returned);
+    FOR_CONCERNS (engine, concern)
+        if (concern->on_applied)
+            concern->on_applied(engine, target, action);
     target->replicas = target->desired = intent->state.to;
     limits_note_ended(engine, target, intent->state.from, intent->state.to, true);
     target->failures = target->conflicts = 0;
     target->failure = AS_REASON_APPLIED;
     target->origin.set = false;
-    steps_count(engine, target, intent);
-    evaluation_begin(engine, target, intent);
-    assignment_on_applied(engine, target, intent,
-                          result->is_shortage || result->is_partial || scaleup_is_failure(result));
     target_set_keep(engine, target);
     effect_put_target(engine, target);
     effect_delete_intent(engine, target);
@@ -247,11 +244,13 @@ static const char *action_find_obstacle(const struct as_engine *engine, struct t
 {
     if (intent->generation != engine->generation)
         return "not sent, as the rules have changed since it was decided";
-    if (alias_is_refused(engine, target))
-        return "not sent, as another target was found to be the same group since it was decided";
-    if (floor_forbids(engine, target, intent) && !scaleup_is_taken_back(target, intent))
-        return "not sent, as a floor has been ordered since it was decided";
-    return pauses_find_obstacle(engine, target, intent);
+    FOR_CONCERNS (engine, concern) {
+        const char *obstacle =
+            concern->find_obstacle ? concern->find_obstacle(engine, target, intent) : NULL;
+        if (obstacle)
+            return obstacle;
+    }
+    return NULL;
 }
 
 /* The intent is committed. */
@@ -268,88 +267,35 @@ void actions_on_intent(struct as_engine *engine, struct target *target)
     record->message = obstacle;
     record->attempts = 0;
     limits_note_ended(engine, target, intent->state.from, intent->state.to, false);
-    if (assignment_is_of(target, intent))
-        assignment_on_stay(engine, target, AS_REASON_PAUSED);
-    if (approvals_return(engine, target, intent))
-        effect_put_target(engine, target);
+    FOR_CONCERNS (engine, concern)
+        if (concern->on_unsent)
+            concern->on_unsent(engine, target, intent);
     target->intent = intent_free(intent);
     target->dirty = true;
     store_in_doubt(engine, target);
     await_outcome(engine, target);
 }
 
-/* Only a person, or time, changes this outcome. */
-static bool is_final(enum as_reason outcome)
-{
-    return outcome == AS_REASON_REJECTED || outcome == AS_REASON_FORBIDDEN ||
-           outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_TIMEOUT ||
-           outcome == AS_REASON_DID_NOT_COME;
-}
-
-/* Whether the group backs off: an increase for pods that wait has failed. */
-static bool has_failed_to_fit(struct target *target, const struct intent *intent,
-                              const struct as_scale_result *result)
-{
-    const struct group *group = group_find(target, intent->state.rule);
-    return intent->state.to > intent->state.from && scaleup_is_failure(result) &&
-           (assignment_is_of(target, intent) || (group && group->rule->action.is_fit));
-}
-
-/* An increase of a container's resource that a node can never do. */
-static bool is_up_in_vain(const struct intent *intent, const struct as_scale_result *result)
-{
-    return result->outcome == AS_REASON_DID_NOT_COME && intent->state.to > intent->state.from;
-}
-
 /* Done, or accepted: then it may have failed afterwards, with `result->outcome`. */
-static void on_step(struct as_engine *engine, struct target *target, struct intent *intent,
-                    const struct as_scale_result *result, struct as_action_record *record)
+static void on_step(struct as_engine *engine, struct target *target, struct action *action)
 {
-    const bool is_taken_back = scaleup_is_taken_back(target, intent);
+    const struct as_scale_result *result = action->result;
+    struct intent *intent = action->intent;
     if (result->is_partial)
-        intent->state.to = record->to = result->reached;
-    const bool is_asked = intent->state.to <= intent->state.from ||
-                          intent->state.to - intent->state.from > result->returned;
-    const char *note =
-        is_asked ? scaleup_on_applied(engine, target, intent, record->message) : NULL;
-    if (note)
-        record->message = note;
-    else if (intent->is_clean_up && !*record->message)
-        record->message = unregistered_explain(engine, intent);
-    if (result->is_shortage && intent->state.to > intent->state.from)
-        scaleup_refuse(engine, target);
-    else if (has_failed_to_fit(target, intent, result) || is_up_in_vain(intent, result))
-        scaleup_fail(engine, target);
-    if (is_taken_back && is_final(result->outcome))
-        scaleup_give_up(engine, target);
+        intent->state.to = action->record->to = result->reached;
     /* an earlier request needs an older version: it cannot win any more */
     target->in_doubt = intent_free(target->in_doubt);
-    apply(engine, target, intent, result, record);
-    if (is_taken_back)
-        assignments_on_taken_back(engine, target);
+    apply(engine, target, action);
     intent_free(intent);
 }
 
-static void on_failure(struct as_engine *engine, struct target *target, struct intent *intent,
-                       const struct as_scale_result *result)
+static void on_failure(struct as_engine *engine, struct target *target, const struct action *action)
 {
-    const bool was_ordered = commands_is_of(target, intent);
-    if (target->names_instances)
-        scaleup_begin(engine, target, intent); /* a part of it may still come */
-    if (result->is_shortage)
-        scaleup_refuse(engine, target);
-    else if (has_failed_to_fit(target, intent, result) || is_up_in_vain(intent, result)) {
-        scaleup_fail(engine, target);
-        effect_put_target(engine, target);
-    }
-    if (scaleup_is_taken_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
-        scaleup_give_up(engine, target);
-    if (resize_is_put_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
-        resize_give_up(engine, target);
-    if (scaleup_get(target)->is_open)
-        effect_put_target(engine, target);
-    if (assignment_is_of(target, intent))
-        assignment_on_failure(engine, target, intent, result);
+    const struct as_scale_result *result = action->result;
+    struct intent *intent = action->intent;
+    FOR_CONCERNS (engine, concern)
+        if (concern->on_failed)
+            concern->on_failed(engine, target, action);
     target->failure = result->outcome;
     if (result->is_ambiguous) {
         intent_free(target->in_doubt);
@@ -358,14 +304,9 @@ static void on_failure(struct as_engine *engine, struct target *target, struct i
         intent->until.us = as_time_add(engine->mono.us, IN_DOUBT_US);
     } else {
         limits_note_ended(engine, target, intent->state.from, intent->state.to, false);
-        if (approvals_return(engine, target, intent))
-            effect_put_target(engine, target);
         intent_free(intent);
     }
     store_in_doubt(engine, target);
-    if (was_ordered && !result->is_ambiguous &&
-        commands_on_failure(engine, target, result->outcome, true))
-        effect_put_target(engine, target);
     target_back_off(engine, target, result->outcome, result->retry_after_us);
 }
 
@@ -383,10 +324,14 @@ void actions_on_scaled(struct as_engine *engine, struct target *target,
     record->path = as_arena_strdup(&engine->arena, result->path);
     record->request_id = as_arena_strdup(&engine->arena, result->request_id);
     record->attempts = result->attempts;
+    struct action action = {.intent = intent,
+                            .result = result,
+                            .record = record,
+                            .marks = get_marks(engine, target, intent)};
     if (is_step)
-        on_step(engine, target, intent, result, record);
+        on_step(engine, target, &action);
     else
-        on_failure(engine, target, intent, result);
+        on_failure(engine, target, &action);
     await_outcome(engine, target);
 }
 
@@ -421,7 +366,7 @@ void actions_supersede_in_doubt(struct as_engine *engine, struct target *target,
     if (target->in_doubt->state.outcome !=
         AS_REASON_SUPERSEDED) /* else it was recorded after a restart */
         record_superseded(engine, target, target->in_doubt, why);
-    commands_on_applied(target, target->in_doubt); /* recorded here */
+    commands_end(target, target->in_doubt); /* recorded here */
     end_in_doubt(engine, target);
 }
 
@@ -459,14 +404,12 @@ bool actions_settle_in_doubt(struct as_engine *engine, struct target *target,
                   "grown meanwhile: only a rule with `take` removes surplus nodes"
                 : "found to be done when the target was observed again";
         target->in_doubt = NULL;
-        if (in_doubt->state.to > in_doubt->state.from && target_find_pool(engine, target) &&
-            in_doubt->state.rule[0] && !in_doubt->state.is_ordered)
-            scaleup_note_surplus(engine, target, in_doubt);
-        const char *note = scaleup_on_applied(engine, target, in_doubt, "");
-        if (note)
-            record->message = note;
-        apply(engine, target, in_doubt, &(struct as_scale_result){.outcome = AS_REASON_APPLIED},
-              record);
+        apply(engine, target,
+              &(struct action){.intent = in_doubt,
+                               .result = &(struct as_scale_result){.outcome = AS_REASON_APPLIED},
+                               .record = record,
+                               .marks = get_marks(engine, target, in_doubt),
+                               .is_late = true});
         intent_free(in_doubt);
         await_outcome(engine, target);
         return true;

@@ -482,8 +482,19 @@ static bool alias_needs_address(const struct target *target)
     return !target->config && get_backing(target)->is_candidate && target->ref->field_count > 0;
 }
 
+static const char *alias_find_obstacle_to(const struct as_engine *engine,
+                                          const struct target *target, const struct intent *intent)
+{
+    (void)intent;
+    return alias_is_refused(engine, target)
+               ? "not sent, as another target was found to be the same "
+                 "group since it was decided"
+               : NULL;
+}
+
 const struct concern concern_aliases = {
     .name = "aliases",
+    .find_obstacle = alias_find_obstacle_to,
     .size = sizeof(struct backing),
     .init = alias_init,
     .deinit = alias_deinit,

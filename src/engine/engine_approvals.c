@@ -531,7 +531,7 @@ void approvals_use(struct as_engine *engine, struct target *target, const char *
     intent->used = request;
 }
 
-bool approvals_return(struct as_engine *engine, struct target *target, struct intent *intent)
+static bool approvals_return(struct as_engine *engine, struct target *target, struct intent *intent)
 {
     struct approvals *approvals = get_approvals(target);
     struct request *request = intent->used;
@@ -670,8 +670,33 @@ static void approvals_restore(struct as_engine *engine, struct target *target,
         free_steps_add(target, state->free_steps[i].at.mono, &state->free_steps[i]);
 }
 
+static void approvals_on_unsent(struct as_engine *engine, struct target *target,
+                                struct intent *intent)
+{
+    if (approvals_return(engine, target, intent))
+        effect_put_target(engine, target);
+}
+
+static void approvals_on_applied(struct as_engine *engine, struct target *target,
+                                 const struct action *action)
+{
+    const struct as_intent_state *change = &action->intent->state;
+    if (!change->is_ordered && !change->approval[0])
+        approvals_note_step(engine, target, change->rule, change->to - change->from);
+}
+
+static void approvals_on_failed(struct as_engine *engine, struct target *target,
+                                const struct action *action)
+{
+    if (!action->result->is_ambiguous)
+        approvals_on_unsent(engine, target, action->intent);
+}
+
 const struct concern concern_approvals = {
     .name = "approvals",
+    .on_unsent = approvals_on_unsent,
+    .on_applied = approvals_on_applied,
+    .on_failed = approvals_on_failed,
     .size = sizeof(struct approvals),
     .init = approvals_init,
     .deinit = approvals_deinit,

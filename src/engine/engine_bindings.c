@@ -364,8 +364,15 @@ static void bindings_drop_sizes(struct as_engine *engine, struct target *target,
     bindings_forget_sizes(engine, target);
 }
 
+static void bindings_on_applied(struct as_engine *engine, struct target *target,
+                                const struct action *action)
+{
+    steps_count(engine, target, action->intent);
+}
+
 const struct concern concern_incidents = {
     .name = "incidents",
+    .on_applied = bindings_on_applied,
     .is_using = bindings_are_using,
     .forget_sizes = bindings_drop_sizes,
 };

@@ -251,7 +251,7 @@ static void command_give_up(struct as_engine *engine, struct target *target, enu
     command_drop(target);
 }
 
-bool commands_is_of(const struct target *target, const struct intent *intent)
+static bool commands_is_of(const struct target *target, const struct intent *intent)
 {
     return intent->state.is_ordered && get_ordered(target)->is_set &&
            strcmp(get_ordered(target)->id, intent->state.decision_id) == 0;
@@ -547,8 +547,8 @@ bool commands_begin(struct as_engine *engine, struct target *target,
     return true;
 }
 
-bool commands_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
-                         bool is_recorded)
+static bool commands_on_failure(struct as_engine *engine, struct target *target,
+                                enum as_reason outcome, bool is_recorded)
 {
     const bool is_final = outcome == AS_REASON_FORBIDDEN || outcome == AS_REASON_REJECTED ||
                           outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_NO_PODS ||
@@ -589,7 +589,7 @@ void commands_supersede(struct as_engine *engine, struct target *target, const c
         command_give_up(engine, target, AS_REASON_SUPERSEDED, why);
 }
 
-void commands_on_applied(struct target *target, const struct intent *intent)
+void commands_end(struct target *target, const struct intent *intent)
 {
     if (commands_is_of(target, intent))
         command_drop(target);
@@ -667,8 +667,25 @@ static void commands_fill_view(const struct target *target, as_mono_time now, as
     view->ordered = ordered->replicas;
 }
 
+static void commands_on_applied(struct as_engine *engine, struct target *target,
+                                const struct action *action)
+{
+    (void)engine;
+    commands_end(target, action->intent);
+}
+
+static void commands_on_failed(struct as_engine *engine, struct target *target,
+                               const struct action *action)
+{
+    if (commands_is_of(target, action->intent) && !action->result->is_ambiguous &&
+        commands_on_failure(engine, target, action->result->outcome, true))
+        effect_put_target(engine, target);
+}
+
 const struct concern concern_commands = {
     .name = "commands",
+    .on_applied = commands_on_applied,
+    .on_failed = commands_on_failed,
     .size = sizeof(struct as_ordered_state),
     .deinit = command_drop,
     .store = commands_store,

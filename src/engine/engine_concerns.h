@@ -24,6 +24,22 @@ struct change { /* of the size, without a decision */
     as_maybe_time later_than;
 };
 
+struct marks {          /* what an action is, beside a change of the size */
+    bool is_take_back;  /* of instances that did not come */
+    bool is_put_back;   /* of the size before a rollout that did not end */
+    bool is_catch_up;   /* for pods that came later: no change of the target */
+    bool is_assignment; /* of the target's pool */
+    bool is_for_pods;   /* an increase for pods that wait */
+};
+
+struct action {
+    struct intent *intent;
+    const struct as_scale_result *result;
+    struct as_action_record *record; /* its message may be replaced by a better one */
+    struct marks marks;              /* from before the hooks */
+    bool is_late;                    /* found to be done when the target was observed again */
+};
+
 struct blocks {                /* of a target, for one decision */
     struct as_forbidden *rows; /* in the step's memory, as their texts */
     size_t count, capacity;
@@ -71,6 +87,20 @@ struct concern {
     /* Directions in which the target must not be scaled. */
     void (*add_blocks)(struct as_engine *engine, const struct target *target,
                        struct blocks *blocks);
+    /* Marks an action that the concern knows. */
+    void (*mark)(const struct target *target, const struct intent *intent, struct marks *marks);
+    /* Why a committed intent must not be sent; NULL: it may. The first obstacle counts. Static
+     * memory. */
+    const char *(*find_obstacle)(const struct as_engine *engine, const struct target *target,
+                                 const struct intent *intent);
+    /* The intent was not sent. */
+    void (*on_unsent)(struct as_engine *engine, struct target *target, struct intent *intent);
+    /* The size is set, or its change was accepted. The target still has its former size. It is
+     * stored afterwards. */
+    void (*on_applied)(struct as_engine *engine, struct target *target,
+                       const struct action *action);
+    /* The request has failed, or its answer was lost. */
+    void (*on_failed)(struct as_engine *engine, struct target *target, const struct action *action);
     /* The target is idle: ends what is over. True: the target is to be stored. */
     bool (*on_idle)(struct as_engine *engine, struct target *target);
     /* The target stays idle: others may go on. */
@@ -145,8 +175,6 @@ bool target_did_not_come(const struct target *target, as_mono_time now);
 void scaleup_end_back_off(struct target *target);   /* to be stored */
 void scaleup_forget_surplus(struct target *target); /* to be stored */
 struct locks scaleup_get_locks(const struct target *target, as_mono_time now);
-void scaleup_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
-void scaleup_refuse(struct as_engine *engine, struct target *target); /* for lack of capacity */
 /* The provider says that what was asked for does not come. True: this is new; to be stored. */
 bool scaleup_on_shortage(struct as_engine *engine, struct target *target,
                          const struct as_observation *observation);
@@ -154,12 +182,11 @@ bool scaleup_on_shortage(struct as_engine *engine, struct target *target,
 void scaleup_fail(struct as_engine *engine, struct target *target);
 /* Whether the group backs off for it: not where it may still be done, or was only too early. */
 bool scaleup_is_failure(const struct as_scale_result *result);
+/* Only a person, or time, changes this outcome. */
+bool scaleup_is_final(enum as_reason outcome);
 bool scaleup_is_backing_off(const struct target *target, as_mono_time now);
 /* When the back-off ends; unset: there is none. */
 as_maybe_time scaleup_get_open_at(const struct as_engine *engine, const struct target *target);
-/* An increase of a pool's group was in doubt, and the provider has accepted it. To be stored. */
-void scaleup_note_surplus(struct as_engine *engine, struct target *target,
-                          const struct intent *intent);
 /* Nodes of such increases that are still in the size. */
 int32_t scaleup_get_surplus(const struct target *target);
 /* Nodes that another controller has requested do not register. True: the group backs off for them
@@ -167,13 +194,8 @@ int32_t scaleup_get_surplus(const struct target *target);
 bool scaleup_note_unregistered(struct as_engine *engine, struct target *target, int32_t count);
 /* What a refused increase lacks. */
 int32_t scaleup_get_refused(const struct target *target);
-/* What is missing cannot be taken back either: it does not block the group any more. */
-void scaleup_give_up(struct as_engine *engine, struct target *target);
-bool scaleup_is_taken_back(const struct target *target, const struct intent *intent);
 /* Call it before the target is stored. Returns the message for a taking back, else NULL. `why`: the
  * provider's reason; "" if unknown. */
-const char *scaleup_on_applied(struct as_engine *engine, struct target *target,
-                               const struct intent *intent, const char *why);
 int64_t scaleup_get_timeout(const struct target *target); /* of a workload; 0: nobody waits */
 /* Instances that serve, or ready pods; where the pods are not known, the pods that there are. */
 int32_t scaleup_count_ready(const struct as_observation *observation);
@@ -194,11 +216,6 @@ bool scaleup_remake(struct as_engine *engine, struct target *target); /* as comm
 
 /* The change was applied. Of a put-back or a catch-up it returns what the record says; else NULL.
  */
-const char *resize_on_applied(struct as_engine *engine, struct target *target,
-                              const struct intent *intent);
-bool resize_is_put_back(const struct target *target, const struct intent *intent);
-/* Pods that came later get the target's last size: no change of it, and no lock. */
-bool resize_is_catch_up(const struct target *target, const struct intent *intent);
 bool resize_is_awaited(const struct target *target, const struct as_observation *observation);
 /* The size that is to be set without a decision: what was before a rollout that did not end, or the
  * last size where pods came later. -1: none. */
@@ -209,8 +226,6 @@ bool resize_remake(struct as_engine *engine, struct target *target); /* as comma
 void resize_forget(struct target *target);
 /* The workload could not be read. True: to be stored. */
 bool resize_on_unseen(struct target *target, enum as_reason outcome);
-/* The put-back was refused for good: nobody tries again. */
-void resize_give_up(struct as_engine *engine, struct target *target);
 
 /*
  * A target's bounds in force: its own, those of its schedules, and those that the other side has.
@@ -259,9 +274,6 @@ void floor_clear(struct target *target);
 void floor_set(struct as_engine *engine, struct target *target,
                const struct as_operator_command *order);
 
-/* Whether the intent is a rule's decrease that ends below the floor. */
-bool floor_forbids(const struct as_engine *engine, const struct target *target,
-                   const struct intent *intent);
 as_mono_time floor_get_end(const struct target *target); /* NEVER: it has none */
 
 /*
@@ -286,9 +298,6 @@ const struct as_pause_state *pauses_find(const struct as_engine *engine,
 const struct as_pause_state *pauses_find_in(const struct as_engine *engine,
                                             const struct target *target, enum as_ways ways);
 const struct as_pause_note *pauses_note(struct as_engine *engine, const struct target *target);
-/* Why the intent must not be sent; NULL: it may. Static memory. */
-const char *pauses_find_obstacle(const struct as_engine *engine, const struct target *target,
-                                 const struct intent *intent);
 /* Of a pause in one direction. */
 void pauses_add_block(struct as_engine *engine, const struct as_pause_state *pause,
                       struct blocks *blocks);
@@ -359,8 +368,6 @@ void approvals_ask(struct as_engine *engine, struct target *target,
  * be stored in the intent's commit. */
 void approvals_use(struct as_engine *engine, struct target *target, const char *id,
                    struct intent *intent);
-/* The intent was certainly not carried out. True: the target must be stored. */
-bool approvals_return(struct as_engine *engine, struct target *target, struct intent *intent);
 /* The rule has changed the size without an approval. Before the target is stored. */
 void approvals_note_step(struct as_engine *engine, struct target *target, const char *rule,
                          int32_t change);
@@ -387,10 +394,6 @@ const char *approvals_answer(struct as_engine *engine, struct target *target,
  * the template's is a new pod.
  */
 
-/* We have set a size; `outcome` is not AS_REASON_APPLIED where that failed in the middle, as with
- * pods that are resized one by one: it is no size then. To be stored with the target. */
-void contention_note_own(const struct as_engine *engine, struct target *target,
-                         const struct intent *intent, enum as_reason outcome);
 /* Our size, if somebody may have set it back. */
 void contention_fill_request(const struct as_engine *engine, const struct target *target,
                              struct as_observe_request *request);
@@ -422,8 +425,6 @@ bool version_is_newer(const char *version, const char *than);
 /* Whether an open incident of its rule wants the change. */
 bool evaluation_is_of_alert(struct as_engine *engine, struct target *target,
                             const struct intent *intent);
-/* The size is set. Call it before the target is stored. */
-void evaluation_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
 /* After an observation; commits. */
 void evaluation_see(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation);
@@ -469,8 +470,6 @@ bool endings_finish(struct as_engine *engine, struct target *target,
 bool ending_is_proven(const struct as_engine *engine, const struct target *target,
                       const struct ending *ending);
 as_mono_time endings_get_next_due(const struct as_engine *engine, const struct target *target);
-void endings_on_applied(struct as_engine *engine, struct target *target, const char *rule,
-                        int32_t from, int32_t to);
 bool endings_remake(struct as_engine *engine, struct target *target);
 void endings_forget_sizes(struct target *target); /* of give_back: they are another object's */
 
@@ -514,7 +513,6 @@ void after_release(struct as_engine *engine, struct target *target);
  * Operators' orders.
  */
 
-bool commands_is_of(const struct target *target, const struct intent *intent); /* that waits now */
 /* The kill switch was set. To be committed. */
 void commands_on_halt(struct as_engine *engine);
 /* Returns the target to settle if it is idle; or NULL. */
@@ -523,10 +521,6 @@ struct target *commands_handle(struct as_engine *engine, const struct as_operato
 /* The target was observed. True: begin the ordered change; false: nothing to do now. */
 bool commands_begin(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation);
-/* The observation failed, or a request (`is_recorded`: recorded already). True: given up, and the
- * target is to be stored. */
-bool commands_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
-                         bool is_recorded);
 bool commands_remake(struct as_engine *engine, struct target *target); /* true: to be stored */
 /* The size that an operator has ordered and that is not set yet; `is_set` is false: none. */
 static inline const struct as_ordered_state *commands_get(const struct target *target)
@@ -535,7 +529,8 @@ static inline const struct as_ordered_state *commands_get(const struct target *t
 }
 
 void commands_supersede(struct as_engine *engine, struct target *target, const char *why);
-void commands_on_applied(struct target *target, const struct intent *intent);
+/* The action has set what was ordered. */
+void commands_end(struct target *target, const struct intent *intent);
 
 /* Ends a floor whose time is over, and records that. True: the target is to be stored. */
 bool commands_end_floor(struct as_engine *engine, struct target *target);

@@ -97,8 +97,8 @@ static bool contention_is_within(const struct as_engine *engine, struct as_momen
     return engine->mono.us - at.mono.us < span;
 }
 
-void contention_note_own(const struct as_engine *engine, struct target *target,
-                         const struct intent *intent, enum as_reason outcome)
+static void contention_note_own(const struct as_engine *engine, struct target *target,
+                                const struct intent *intent, enum as_reason outcome)
 {
     struct contention *contention = get_contention(target);
     contention_forget_own(contention);
@@ -325,8 +325,17 @@ static void contention_forget_sizes(struct as_engine *engine, struct target *tar
     contention_end(engine, target, why->cause);
 }
 
+/* Pods that came later are no change of the target. */
+static void contention_on_applied(struct as_engine *engine, struct target *target,
+                                  const struct action *action)
+{
+    if (!action->marks.is_catch_up)
+        contention_note_own(engine, target, action->intent, action->result->outcome);
+}
+
 const struct concern concern_contention = {
     .name = "contention",
+    .on_applied = contention_on_applied,
     .size = sizeof(struct contention),
     .init = contention_init,
     .deinit = contention_deinit,

@@ -316,16 +316,21 @@ as_mono_time endings_get_next_due(const struct as_engine *engine, const struct t
 }
 
 /* We have set a size. Call it before the target is stored. */
-void endings_on_applied(struct as_engine *engine, struct target *target, const char *rule,
-                        int32_t from, int32_t to)
+/* An ordered size ends what is given back: the size is an operator's. */
+static void endings_on_applied(struct as_engine *engine, struct target *target,
+                               const struct action *action)
 {
+    const struct as_intent_state *change = &action->intent->state;
+    const int32_t from = change->from, to = change->to;
+    if (change->is_ordered)
+        return;
     struct endings *endings = get_endings(target);
     struct ending *ending, *next;
     TAILQ_FOREACH_SAFE (ending, &endings->list, in_target, next) {
         ending->state.last = to;
         if (to > ending->state.peak) /* it was under way when the incident ended */
             ending->state.peak = to;
-        if (to >= from || strcmp(ending->state.rule, rule) != 0)
+        if (to >= from || strcmp(ending->state.rule, change->rule) != 0)
             continue;
         ending->state.applied = moment_now(engine);
         if (ending->rule->on_resolved.kind != AS_ENDING_GIVE_BACK || to <= ending->state.origin)
@@ -447,6 +452,7 @@ static bool endings_on_unseen(struct as_engine *engine, struct target *target,
 
 const struct concern concern_endings = {
     .name = "endings",
+    .on_applied = endings_on_applied,
     .needs_address = endings_are_open,
     .size = sizeof(struct endings),
     .init = endings_init,

@@ -276,7 +276,8 @@ static int32_t find_missing(const struct target *target, const struct intent *in
     return missing > 0 ? missing : 0;
 }
 
-void evaluation_begin(struct as_engine *engine, struct target *target, const struct intent *intent)
+static void evaluation_begin(struct as_engine *engine, struct target *target,
+                             const struct intent *intent)
 {
     struct evaluations *evaluations = get_evaluations(target);
     if (!intent->state.is_of_alert || intent->state.to == intent->state.from)
@@ -556,8 +557,15 @@ static void evaluations_drop_sizes(struct as_engine *engine, struct target *targ
     evaluation_forget_pods(engine, target);
 }
 
+static void evaluations_on_applied(struct as_engine *engine, struct target *target,
+                                   const struct action *action)
+{
+    evaluation_begin(engine, target, action->intent);
+}
+
 const struct concern concern_evaluations = {
     .name = "evaluations",
+    .on_applied = evaluations_on_applied,
     .size = sizeof(struct evaluations),
     .init = evaluations_init,
     .deinit = evaluations_deinit,

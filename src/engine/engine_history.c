@@ -65,7 +65,7 @@ static int32_t add_changes(int32_t a, int32_t b)
     return sum > INT32_MAX ? INT32_MAX : sum < -INT32_MAX ? -INT32_MAX : (int32_t)sum;
 }
 
-void history_add_event(struct as_engine *engine, struct target *target, int32_t change)
+static void history_add_event(struct as_engine *engine, struct target *target, int32_t change)
 {
     struct history *history = get_history(target);
     const int64_t span = history_get_span(engine);
@@ -191,6 +191,12 @@ static void history_forget_sizes(struct as_engine *engine, struct target *target
     get_history(target)->recommendation_count = 0;
 }
 
+static void history_on_applied(struct as_engine *engine, struct target *target,
+                               const struct action *action)
+{
+    history_add_event(engine, target, action->intent->state.to - action->intent->state.from);
+}
+
 static void history_deinit(struct target *target)
 {
     struct history *history = get_history(target);
@@ -278,6 +284,7 @@ static void history_fill_input(struct as_engine *engine, const struct target *ta
 
 const struct concern concern_history = {
     .name = "history",
+    .on_applied = history_on_applied,
     .size = sizeof(struct history),
     .deinit = history_deinit,
     .store = history_store,

@@ -145,8 +145,8 @@ const struct as_pause_note *pauses_note(struct as_engine *engine, const struct t
     return note;
 }
 
-const char *pauses_find_obstacle(const struct as_engine *engine, const struct target *target,
-                                 const struct intent *intent)
+static const char *pauses_find_obstacle(const struct as_engine *engine, const struct target *target,
+                                        const struct intent *intent)
 {
     if (engine->halt.is_set)
         return "not sent, as the kill switch has been set since it was decided";
@@ -333,6 +333,7 @@ static void pauses_fill_view(const struct target *target, as_mono_time now, as_w
 
 const struct concern concern_pauses = {
     .name = "pauses",
+    .find_obstacle = pauses_find_obstacle,
     .size = sizeof(struct paused),
     .deinit = pauses_deinit,
     .store = pauses_store,

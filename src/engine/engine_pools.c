@@ -251,31 +251,18 @@ static void begin_lock(struct as_engine *engine, const struct assignment *assign
     effect_put_target(engine, pool);
 }
 
-void assignment_on_applied(struct as_engine *engine, struct target *group,
-                           const struct intent *intent, bool is_short)
-{
-    if (!assignment_is_of(group, intent))
-        return;
-    begin_lock(engine, get_assignment(group), intent);
-    if (!get_assignment(group)->is_up)
-        scaleup_forget_surplus(group); /* `take` has considered all nodes */
-    if (is_short)
-        pool_give_up(engine, group);
-    else
-        assignment_drop(engine, group);
-}
-
 /* A decrease in doubt starts the pool's lock, as it may be done. Its marks stay, and until its
  * outcome is known no other node of the pool leaves (as_pool_member.down_in_doubt). */
-void assignment_on_failure(struct as_engine *engine, struct target *group,
-                           const struct intent *intent, const struct as_scale_result *result)
+static void assignment_on_failed(struct as_engine *engine, struct target *group,
+                                 const struct action *action)
 {
-    if (!get_assignment(group)->pool)
+    const struct as_scale_result *result = action->result;
+    if (!action->marks.is_assignment)
         return;
     if (scaleup_is_failure(result) || (get_assignment(group)->is_up && result->is_ambiguous)) {
         pool_fail(engine, group);
     } else if (result->is_ambiguous) {
-        begin_lock(engine, get_assignment(group), intent);
+        begin_lock(engine, get_assignment(group), action->intent);
         assignment_drop(engine, group);
     } /* else it is tried again */
 }
@@ -840,7 +827,7 @@ int32_t unregistered_review(struct as_engine *engine, struct target *target,
     return to;
 }
 
-const char *unregistered_explain(struct as_engine *engine, const struct intent *intent)
+static const char *unregistered_explain(struct as_engine *engine, const struct intent *intent)
 {
     char text[AS_MESSAGE_SIZE];
     const int32_t count = intent->state.from - intent->state.to;
@@ -916,8 +903,43 @@ static void pool_fill_view(const struct target *target, as_mono_time now, as_wal
     view->nodes = target->open_bindings > 0 ? get_pool(target)->seen : NULL;
 }
 
+static void pool_mark(const struct target *target, const struct intent *intent, struct marks *marks)
+{
+    const struct group *group = group_find((struct target *)(uintptr_t)target, intent->state.rule);
+    marks->is_assignment = assignment_is_of(target, intent);
+    marks->is_for_pods = intent->state.to > intent->state.from &&
+                         (marks->is_assignment || (group && group->rule->action.is_fit));
+}
+
+static void pool_on_unsent(struct as_engine *engine, struct target *target, struct intent *intent)
+{
+    if (assignment_is_of(target, intent))
+        assignment_on_stay(engine, target, AS_REASON_PAUSED);
+}
+
+static void pool_on_applied(struct as_engine *engine, struct target *target,
+                            const struct action *action)
+{
+    const struct as_scale_result *result = action->result;
+    if (action->marks.is_take_back)
+        assignments_on_taken_back(engine, target);
+    if (!action->marks.is_assignment)
+        return;
+    begin_lock(engine, get_assignment(target), action->intent);
+    if (!get_assignment(target)->is_up)
+        scaleup_forget_surplus(target); /* `take` has considered all nodes */
+    if (result->is_shortage || result->is_partial || scaleup_is_failure(result))
+        pool_give_up(engine, target);
+    else
+        assignment_drop(engine, target);
+}
+
 const struct concern concern_pools = {
     .name = "pools",
+    .mark = pool_mark,
+    .on_unsent = pool_on_unsent,
+    .on_applied = pool_on_applied,
+    .on_failed = assignment_on_failed,
     .size = sizeof(struct pool_state),
     .init = pool_init,
     .deinit = pool_deinit,
@@ -949,8 +971,17 @@ static bool unregistered_claim(struct as_engine *engine, struct target *target,
     return true;
 }
 
+static void unregistered_on_applied(struct as_engine *engine, struct target *target,
+                                    const struct action *action)
+{
+    (void)target;
+    if (action->intent->is_clean_up && !*action->record->message)
+        action->record->message = unregistered_explain(engine, action->intent);
+}
+
 const struct concern concern_unregistered = {
     .name = "unregistered",
+    .on_applied = unregistered_on_applied,
     .size = sizeof(struct overdue),
     .is_using = unregistered_is_using,
     .claim = unregistered_claim,

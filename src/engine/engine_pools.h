@@ -112,8 +112,6 @@ void unregistered_report(struct as_engine *engine, struct target *target,
 /* The group was observed. Returns the size without what leaves now; -1: nothing does. */
 int32_t unregistered_review(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation);
-/* Of the action that was applied. Memory of the step. */
-const char *unregistered_explain(struct as_engine *engine, const struct intent *intent);
 
 /*
  * Assignments: what a pool has decided for one of its groups. The group decides and acts by itself,
@@ -144,11 +142,6 @@ void assignment_on_stay(struct as_engine *engine, struct target *group, enum as_
 void assignments_on_halt(struct as_engine *engine);
 
 bool assignment_is_of(const struct target *group, const struct intent *intent);
-/* Both to be committed with the outcome. `is_short`: a part of the increase will not come. */
-void assignment_on_applied(struct as_engine *engine, struct target *group,
-                           const struct intent *intent, bool is_short);
-void assignment_on_failure(struct as_engine *engine, struct target *group,
-                           const struct intent *intent, const struct as_scale_result *result);
 
 /* An increase of the group did not come, and was taken back: its pool decides anew, now. */
 void assignments_on_taken_back(struct as_engine *engine, struct target *group);

@@ -146,7 +146,6 @@ void bindings_remake_all(struct as_engine *engine); /* after new rules */
 /* The changes, ascending by time. */
 const struct as_past_event *history_get_events(const struct target *target, size_t *count_out);
 int64_t history_get_span(const struct as_engine *engine); /* of the stored changes */
-void history_add_event(struct as_engine *engine, struct target *target, int32_t change);
 bool history_add_recommendation(struct as_engine *engine, struct target *target, int32_t replicas);
 void history_begin(struct as_engine *engine, struct target *target, int32_t replicas);
 void history_fill(struct as_engine *engine, const struct target *target,

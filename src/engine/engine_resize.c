@@ -31,13 +31,13 @@ static bool resize_is_ours(const struct target *target, const struct intent *int
            strcmp(intent->state.decision_id, resize->id) == 0;
 }
 
-bool resize_is_put_back(const struct target *target, const struct intent *intent)
+static bool resize_is_put_back(const struct target *target, const struct intent *intent)
 {
     return resize_is_ours(target, intent) && get_resize(target)->is_late &&
            intent->state.to == get_resize(target)->from;
 }
 
-bool resize_is_catch_up(const struct target *target, const struct intent *intent)
+static bool resize_is_catch_up(const struct target *target, const struct intent *intent)
 {
     const struct as_resize_state *resize = get_resize(target);
     return resize_is_ours(target, intent) && !resize->is_open && intent->state.to <= resize->to &&
@@ -55,8 +55,8 @@ static const char *explain_put_back(struct as_engine *engine, struct target *tar
     return as_arena_strdup(&engine->arena, text);
 }
 
-const char *resize_on_applied(struct as_engine *engine, struct target *target,
-                              const struct intent *intent)
+static const char *resize_note_applied(struct as_engine *engine, struct target *target,
+                                       const struct intent *intent)
 {
     struct as_resize_state *resize = get_resize(target);
     struct as_sized sized;
@@ -115,7 +115,7 @@ bool resize_is_awaited(const struct target *target, const struct as_observation 
     return get_resize(target)->is_open && observation->resize.is_rolling;
 }
 
-void resize_give_up(struct as_engine *engine, struct target *target)
+static void resize_give_up(struct as_engine *engine, struct target *target)
 {
     get_resize(target)->is_open = get_resize(target)->is_late = false;
     effect_put_target(engine, target);
@@ -313,8 +313,35 @@ static void resize_restore(struct as_engine *engine, struct target *target,
     resize->moved = AS_MOMENT_NEVER;
 }
 
+static void resize_mark(const struct target *target, const struct intent *intent,
+                        struct marks *marks)
+{
+    marks->is_put_back = resize_is_put_back(target, intent);
+    marks->is_catch_up = resize_is_catch_up(target, intent);
+}
+
+static void resize_on_applied(struct as_engine *engine, struct target *target,
+                              const struct action *action)
+{
+    const char *note = resize_note_applied(engine, target, action->intent);
+    if (note)
+        action->record->message = note;
+}
+
+/* The put-back was refused for good: it is not tried again. */
+static void resize_on_failed(struct as_engine *engine, struct target *target,
+                             const struct action *action)
+{
+    const struct as_scale_result *result = action->result;
+    if (action->marks.is_put_back && !result->is_ambiguous && scaleup_is_final(result->outcome))
+        resize_give_up(engine, target);
+}
+
 const struct concern concern_resizes = {
     .name = "resizes",
+    .mark = resize_mark,
+    .on_applied = resize_on_applied,
+    .on_failed = resize_on_failed,
     .size = sizeof(struct as_resize_state),
     .store = resize_store,
     .restore = resize_restore,

@@ -140,7 +140,8 @@ static int32_t scaleup_count_missing(const struct target *target)
     return missing > 0 ? missing : 0;
 }
 
-void scaleup_begin(struct as_engine *engine, struct target *target, const struct intent *intent)
+static void scaleup_begin(struct as_engine *engine, struct target *target,
+                          const struct intent *intent)
 {
     struct as_scaleup_state *scaleup = get_scaleup(target);
     if ((!target->names_instances && !is_workload(target)) || !target->config ||
@@ -159,7 +160,7 @@ void scaleup_begin(struct as_engine *engine, struct target *target, const struct
     target_note_entry(target);
 }
 
-void scaleup_refuse(struct as_engine *engine, struct target *target)
+static void scaleup_refuse(struct as_engine *engine, struct target *target)
 {
     get_scaleup(target)->is_refused = true;
     back_off(engine, target);
@@ -208,8 +209,8 @@ as_maybe_time scaleup_get_open_at(const struct as_engine *engine, const struct t
     return failed;
 }
 
-void scaleup_note_surplus(struct as_engine *engine, struct target *target,
-                          const struct intent *intent)
+static void scaleup_note_surplus(struct as_engine *engine, struct target *target,
+                                 const struct intent *intent)
 {
     struct as_scaleup_state *scaleup = get_scaleup(target);
     const int32_t before = scaleup_get_surplus(target);
@@ -247,7 +248,7 @@ int32_t scaleup_get_refused(const struct target *target)
     return scaleup->is_open && scaleup->is_refused && short_of > 0 ? short_of : 0;
 }
 
-void scaleup_give_up(struct as_engine *engine, struct target *target)
+static void scaleup_give_up(struct as_engine *engine, struct target *target)
 {
     struct as_scaleup_state *scaleup = get_scaleup(target);
     if (!has_failed_since(scaleup, scaleup->since))
@@ -256,7 +257,7 @@ void scaleup_give_up(struct as_engine *engine, struct target *target)
     effect_put_target(engine, target);
 }
 
-bool scaleup_is_taken_back(const struct target *target, const struct intent *intent)
+static bool scaleup_is_taken_back(const struct target *target, const struct intent *intent)
 {
     const struct as_scaleup_state *scaleup = get_scaleup(target);
     return scaleup->is_open && intent->state.to < intent->state.from && !intent->state.rule[0] &&
@@ -279,14 +280,11 @@ static const char *explain_taking_back(struct as_engine *engine,
     return as_arena_strdup(&engine->arena, text);
 }
 
-const char *scaleup_on_applied(struct as_engine *engine, struct target *target,
-                               const struct intent *intent, const char *why)
+/* Returns the message of the record. `why`: the provider's reason; "" if unknown. */
+static const char *scaleup_note_taken_back(struct as_engine *engine, struct target *target,
+                                           const struct intent *intent, const char *why)
 {
     struct as_scaleup_state *scaleup = get_scaleup(target);
-    if (!scaleup_is_taken_back(target, intent)) {
-        scaleup_begin(engine, target, intent);
-        return NULL;
-    }
     if (!has_failed_since(scaleup, scaleup->since))
         back_off(engine, target);
     scaleup->to = intent->state.to;
@@ -489,8 +487,75 @@ static void scaleup_restore(struct as_engine *engine, struct target *target,
         *get_scaleup(target) = *state->scaleup;
 }
 
+/* Only a person, or time, changes this outcome. */
+bool scaleup_is_final(enum as_reason outcome)
+{
+    return outcome == AS_REASON_REJECTED || outcome == AS_REASON_FORBIDDEN ||
+           outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_TIMEOUT ||
+           outcome == AS_REASON_DID_NOT_COME;
+}
+
+/* The group backs off: an increase for pods that wait has failed, or an increase of a container's
+ * resource that a node can never do. */
+static bool has_failed(const struct action *action)
+{
+    const struct intent *intent = action->intent;
+    return (action->marks.is_for_pods && scaleup_is_failure(action->result)) ||
+           (action->result->outcome == AS_REASON_DID_NOT_COME &&
+            intent->state.to > intent->state.from);
+}
+
+static void scaleup_mark(const struct target *target, const struct intent *intent,
+                         struct marks *marks)
+{
+    marks->is_take_back = scaleup_is_taken_back(target, intent);
+}
+
+static void scaleup_on_applied(struct as_engine *engine, struct target *target,
+                               const struct action *action)
+{
+    const struct as_scale_result *result = action->result;
+    const struct as_intent_state *change = &action->intent->state;
+    const int32_t growth = change->to - change->from;
+    if (action->is_late && growth > 0 && target_find_pool(engine, target) && change->rule[0] &&
+        !change->is_ordered)
+        scaleup_note_surplus(engine, target, action->intent);
+    if (action->marks.is_take_back)
+        action->record->message =
+            scaleup_note_taken_back(engine, target, action->intent, result->message);
+    else if (growth <= 0 || growth > result->returned)
+        scaleup_begin(engine, target, action->intent);
+    if (result->is_shortage && growth > 0)
+        scaleup_refuse(engine, target);
+    else if (has_failed(action))
+        scaleup_fail(engine, target);
+    if (action->marks.is_take_back && scaleup_is_final(result->outcome))
+        scaleup_give_up(engine, target);
+}
+
+static void scaleup_on_failed(struct as_engine *engine, struct target *target,
+                              const struct action *action)
+{
+    const struct as_scale_result *result = action->result;
+    if (target->names_instances)
+        scaleup_begin(engine, target, action->intent); /* a part of it may still come */
+    if (result->is_shortage) {
+        scaleup_refuse(engine, target);
+    } else if (has_failed(action)) {
+        scaleup_fail(engine, target);
+        effect_put_target(engine, target);
+    }
+    if (action->marks.is_take_back && !result->is_ambiguous && scaleup_is_final(result->outcome))
+        scaleup_give_up(engine, target);
+    if (get_scaleup(target)->is_open)
+        effect_put_target(engine, target);
+}
+
 const struct concern concern_scaleups = {
     .name = "scale-ups",
+    .mark = scaleup_mark,
+    .on_applied = scaleup_on_applied,
+    .on_failed = scaleup_on_failed,
     .size = sizeof(struct as_scaleup_state),
     .init = scaleup_init,
     .store = scaleup_store,

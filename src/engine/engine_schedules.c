@@ -75,8 +75,8 @@ const struct as_schedule_bounds *schedules_find_bounds(struct as_engine *engine,
     return bounds;
 }
 
-bool floor_forbids(const struct as_engine *engine, const struct target *target,
-                   const struct intent *intent)
+static bool floor_forbids(const struct as_engine *engine, const struct target *target,
+                          const struct intent *intent)
 {
     return floor_get(target)->size > 0 && *intent->state.rule && !intent->state.is_ordered &&
            intent->state.to < intent->state.from &&
@@ -206,8 +206,17 @@ static void schedules_fill_view(const struct target *target, as_mono_time now, a
         };
 }
 
+static const char *floor_find_obstacle(const struct as_engine *engine, const struct target *target,
+                                       const struct intent *intent)
+{
+    return floor_forbids(engine, target, intent)
+               ? "not sent, as a floor has been ordered since it was decided"
+               : NULL;
+}
+
 const struct concern concern_schedules = {
     .name = "schedules",
+    .find_obstacle = floor_find_obstacle,
     .size = sizeof(struct as_floor_state),
     .deinit = floor_clear,
     .store = schedules_store,
