@@ -157,11 +157,12 @@ const char *as_engine_find_terminate_obstacle(const struct as_engine *engine, co
         return "alertscaler stops";
     if (engine->config.dry_run || target->config->dry_run)
         return "dry run";
-    if (pauses_find(engine, target))
+    if (blocks_forbid(engine, target, AS_WAYS_BOTH, BLOCK_PAUSE))
         return "paused";
     if (alias_is_refused(engine, target))
         return "another target is the same group";
-    if (!is_resized(target) && forbidden_is_with_pool(engine, target, AS_WAYS_DOWN))
+    if (!is_resized(target) &&
+        blocks_forbid(engine, target, AS_WAYS_DOWN, BLOCK_HOLDS | BLOCK_OF_POOL))
         return "held: the size must not go down";
     if (nodes && needs_proof(engine, target) && !watchdog_is_alive(engine, now))
         return "guarded: the watchdog is not heard of";

@@ -74,7 +74,7 @@ static bool is_being_decreased(const struct as_engine *engine, const struct targ
     if (target->intent)
         return target->intent->state.to < target->intent->state.from;
     return may_want_less(target) && is_busy(engine, target) && !engine->config.dry_run &&
-           !target->config->dry_run && !pauses_find_in(engine, target, AS_WAYS_DOWN);
+           !target->config->dry_run && !blocks_forbid(engine, target, AS_WAYS_DOWN, BLOCK_PAUSE);
 }
 
 static const struct target *find_blocker(const struct as_engine *engine,

@@ -40,12 +40,34 @@ struct action {
     bool is_late;                    /* found to be done when the target was observed again */
 };
 
-struct blocks {                /* of a target, for one decision */
-    struct as_forbidden *rows; /* in the step's memory, as their texts */
-    size_t count, capacity;
+enum block_kind {                     /* bits */
+                  BLOCK_PAUSE = 1,    /* and the kill switch, of this target or of all */
+                  BLOCK_RULE = 2,     /* a rule with `hold` whose alert fires and is not silenced */
+                  BLOCK_SCHEDULE = 4, /* a schedule with `hold` */
+                  BLOCK_DID_NOT_COME = 8, /* the last increase did not come */
+                  BLOCK_INEFFECTIVE = 16, /* a rule did not help: of this rule alone */
+                  BLOCK_OF_POOL = 32, /* in a question: the blocks of the target's pool count too */
 };
+#define BLOCK_HOLDS (BLOCK_PAUSE | BLOCK_RULE | BLOCK_SCHEDULE)
+#define BLOCK_OWN   (BLOCK_HOLDS | BLOCK_DID_NOT_COME)
 
-void blocks_add(struct as_engine *engine, struct blocks *blocks, struct as_forbidden block);
+struct block { /* a reason why a target must not be scaled in these directions */
+    enum as_ways ways;
+    unsigned kind;
+    bool is_of_all;          /* a pause of all targets, or the kill switch */
+    const char *name, *rule; /* as in struct as_forbidden; borrowed from the state or the rules */
+    as_maybe_time until;
+};
+typedef void block_visit_fn(void *context, const struct block *block);
+
+/* A moment, and for whom blocks are listed. */
+struct block_query {
+    const struct as_engine *engine;
+    as_mono_time now;
+    as_wall_time wall;
+    block_visit_fn *visit;
+    void *context;
+};
 
 /* A row: a hook for each place where phases, decisions and actions ask all concerns. NULL: the
  * concern has no part in it. Its module defines the row. */
@@ -84,9 +106,8 @@ struct concern {
     bool (*review)(struct as_engine *engine, struct target *target, int32_t replicas);
     void (*fill_input)(struct as_engine *engine, const struct target *target,
                        const struct as_observation *observation, struct as_decide_input *input);
-    /* Directions in which the target must not be scaled. */
-    void (*add_blocks)(struct as_engine *engine, const struct target *target,
-                       struct blocks *blocks);
+    /* Visits the blocks of the target. */
+    void (*visit_blocks)(const struct block_query *query, const struct target *target);
     /* Marks an action that the concern knows. */
     void (*mark)(const struct target *target, const struct intent *intent, struct marks *marks);
     /* Why a committed intent must not be sent; NULL: it may. The first obstacle counts. Static
@@ -133,7 +154,7 @@ struct concern {
     ROW(APPROVALS, approvals)                                                                      \
     ROW(SCHEDULES, schedules)                                                                      \
     ROW(UNREGISTERED, unregistered)                                                                \
-    ROW(FORBIDDEN, forbidden)                                                                      \
+    ROW(BLOCKS, blocks)                                                                            \
     ROW(TEMPLATES, templates)
 
 #define CONCERN_ID(ID, name) CONCERN_##ID,
@@ -291,16 +312,7 @@ static inline const struct as_pause_state *pauses_get(const struct target *targe
 
 /* Targets that the credential has paused. */
 size_t pauses_count_of(const struct as_engine *engine, const char *credential);
-/* The pause that holds the target now, in both directions; NULL: none. */
-const struct as_pause_state *pauses_find(const struct as_engine *engine,
-                                         const struct target *target);
-/* ... in this direction, or in both. */
-const struct as_pause_state *pauses_find_in(const struct as_engine *engine,
-                                            const struct target *target, enum as_ways ways);
 const struct as_pause_note *pauses_note(struct as_engine *engine, const struct target *target);
-/* Of a pause in one direction. */
-void pauses_add_block(struct as_engine *engine, const struct as_pause_state *pause,
-                      struct blocks *blocks);
 void pauses_touch_all(struct as_engine *engine, struct waiter *waiter);
 /* True: the kill switch was newly set; this is to be committed. */
 bool pauses_on_halt(struct as_engine *engine, const struct as_halt *halt);
@@ -309,23 +321,23 @@ void pauses_restore(struct as_engine *engine, struct target *target,
                     const struct as_pause_state *state);
 
 /*
- * Directions that are forbidden on a target now, beside what its rules with `hold` propose.
+ * Blocks: why a target must not be scaled now. A change is checked in four places:
+ *
+ *   1. before a decision, and before a change without a decision: the blocks, here
+ *   2. the decided size: limits, proof, a request in doubt, `after` (decision_decide)
+ *   3. before the request is sent: the hook `find_obstacle`
+ *   4. in the provider, on its fresh answer: as_engine_find_terminate_obstacle
  */
 
-/* Whether a pause, a rule with `hold` or a schedule forbids this one direction to the whole target.
- */
-bool forbidden_is_held(const struct as_engine *engine, const struct target *target,
-                       enum as_ways way);
+/* Whether blocks of these kinds (enum block_kind) forbid a direction to the whole target. With
+ * BLOCK_OF_POOL the blocks of its pool count too. */
+bool blocks_forbid(const struct as_engine *engine, const struct target *target, enum as_ways ways,
+                   unsigned kinds);
 
-/* The same, or the wait after an increase that did not come. */
-bool forbidden_is(const struct as_engine *engine, const struct target *target, enum as_ways way);
-
-/* The same, or to the pool of the group. */
-bool forbidden_is_with_pool(const struct as_engine *engine, const struct target *target,
-                            enum as_ways way);
-
-/* A rule with `hold` whose alert fires and is not silenced. */
-bool group_holds(const struct group *group);
+/* The same, and nothing is changed in a dry run, or while a request is in doubt. For changes
+ * without a decision; the target has an entry. */
+bool blocks_forbid_change(const struct as_engine *engine, const struct target *target,
+                          enum as_ways way, unsigned kinds);
 
 /*
  * Changes that wait for a person: what is asked, what becomes of it, and who may use it.

@@ -481,21 +481,6 @@ void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time no
     }
 }
 
-/* A rule that did not help changes nothing. */
-static void evaluations_add_blocks(struct as_engine *engine, const struct target *target,
-                                   struct blocks *blocks)
-{
-    const struct rule_effect *rule_effect;
-    TAILQ_FOREACH (rule_effect, &get_evaluations(target)->rules, in_target) {
-        const char *rule = as_arena_strdup(&engine->arena, rule_effect->state.rule);
-        if (rule_effect_is_held(rule_effect, engine->mono))
-            blocks_add(
-                engine, blocks,
-                (struct as_forbidden){
-                    .ways = AS_WAYS_BOTH, .by = AS_HOLDER_INEFFECTIVE, .name = rule, .rule = rule});
-    }
-}
-
 static void evaluations_init(struct target *target)
 {
     struct evaluations *evaluations = get_evaluations(target);
@@ -563,6 +548,20 @@ static void evaluations_on_applied(struct as_engine *engine, struct target *targ
     evaluation_begin(engine, target, action->intent);
 }
 
+/* A rule that did not help changes nothing. */
+static void evaluations_visit_blocks(const struct block_query *query, const struct target *target)
+{
+    const struct rule_effect *rule_effect;
+    TAILQ_FOREACH (rule_effect, &get_evaluations(target)->rules, in_target) {
+        const char *rule = rule_effect->state.rule;
+        if (rule_effect_is_held(rule_effect, query->now))
+            query->visit(query->context, &(struct block){.ways = AS_WAYS_BOTH,
+                                                         .kind = BLOCK_INEFFECTIVE,
+                                                         .name = rule,
+                                                         .rule = rule});
+    }
+}
+
 const struct concern concern_evaluations = {
     .name = "evaluations",
     .on_applied = evaluations_on_applied,
@@ -571,6 +570,6 @@ const struct concern concern_evaluations = {
     .deinit = evaluations_deinit,
     .store = evaluations_store,
     .restore = evaluations_restore,
-    .add_blocks = evaluations_add_blocks,
+    .visit_blocks = evaluations_visit_blocks,
     .forget_sizes = evaluations_drop_sizes,
 };

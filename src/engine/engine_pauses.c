@@ -107,8 +107,9 @@ void pause_clear(struct as_engine *engine, struct target *target)
     effect_put_target(engine, target);
 }
 
-const struct as_pause_state *pauses_find_in(const struct as_engine *engine,
-                                            const struct target *target, enum as_ways ways)
+/* NULL: none forbids all of these directions. */
+static const struct as_pause_state *pauses_find_in(const struct as_engine *engine,
+                                                   const struct target *target, enum as_ways ways)
 {
     const struct as_pause_state *const pauses[] = {&engine->halt, &engine->pause,
                                                    &get_paused(target)->pause};
@@ -119,8 +120,8 @@ const struct as_pause_state *pauses_find_in(const struct as_engine *engine,
     return NULL;
 }
 
-const struct as_pause_state *pauses_find(const struct as_engine *engine,
-                                         const struct target *target)
+static const struct as_pause_state *pauses_find(const struct as_engine *engine,
+                                                const struct target *target)
 {
     return pauses_find_in(engine, target, AS_WAYS_BOTH);
 }
@@ -244,24 +245,6 @@ void pauses_restore(struct as_engine *engine, struct target *target,
         set(engine, target, state);
 }
 
-void pauses_add_block(struct as_engine *engine, const struct as_pause_state *pause,
-                      struct blocks *blocks)
-{
-    if (pause->is_set && pause->ways != AS_WAYS_BOTH)
-        blocks_add(engine, blocks,
-                   (struct as_forbidden){.ways = pause->ways,
-                                         .by = AS_HOLDER_PAUSE,
-                                         .name = as_arena_strdup(&engine->arena, pause->who)});
-}
-
-/* Pauses of all targets, and of this one. A pause of both directions is a flag of its own. */
-static void pauses_add_blocks(struct as_engine *engine, const struct target *target,
-                              struct blocks *blocks)
-{
-    pauses_add_block(engine, &engine->pause, blocks);
-    pauses_add_block(engine, &get_paused(target)->pause, blocks);
-}
-
 size_t pauses_count_of(const struct as_engine *engine, const char *credential)
 {
     const struct paused *paused;
@@ -331,6 +314,22 @@ static void pauses_fill_view(const struct target *target, as_mono_time now, as_w
     view->pause = pause_make_view(pauses_get(target), false, now, wall);
 }
 
+/* The kill switch, the pause of all targets, and the pause of this one. */
+static void pauses_visit_blocks(const struct block_query *query, const struct target *target)
+{
+    const struct as_engine *engine = query->engine;
+    const struct as_pause_state *const pauses[] = {&engine->halt, &engine->pause,
+                                                   pauses_get(target)};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(pauses); i++) {
+        if (pauses[i]->is_set)
+            query->visit(query->context,
+                         &(struct block){.ways = pauses[i]->ways,
+                                         .kind = BLOCK_PAUSE,
+                                         .is_of_all = pauses[i] != pauses_get(target),
+                                         .name = pauses[i]->who});
+    }
+}
+
 const struct concern concern_pauses = {
     .name = "pauses",
     .find_obstacle = pauses_find_obstacle,
@@ -340,5 +339,5 @@ const struct concern concern_pauses = {
     .restore = pauses_restore_target,
     .unite = pauses_unite,
     .fill_view = pauses_fill_view,
-    .add_blocks = pauses_add_blocks,
+    .visit_blocks = pauses_visit_blocks,
 };

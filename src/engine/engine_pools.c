@@ -476,9 +476,9 @@ void pools_on_rules(struct as_engine *engine)
 
 static enum as_reason pool_find_closed(const struct as_engine *engine, const struct target *group)
 {
-    if (pauses_find(engine, group))
+    if (blocks_forbid(engine, group, AS_WAYS_BOTH, BLOCK_PAUSE))
         return AS_REASON_PAUSED;
-    if (forbidden_is(engine, group, AS_WAYS_UP))
+    if (blocks_forbid(engine, group, AS_WAYS_UP, BLOCK_OWN))
         return AS_REASON_HELD;
     if (group->config->dry_run)
         return AS_REASON_DRY_RUN;
@@ -513,7 +513,7 @@ static void pool_fill_member(struct as_engine *engine, const struct target *grou
         .min = bounds.min,
         .max = bounds.max,
         .closed = pool_find_closed(engine, group),
-        .is_kept = forbidden_is(engine, group, AS_WAYS_DOWN),
+        .is_kept = blocks_forbid(engine, group, AS_WAYS_DOWN, BLOCK_HOLDS),
         .has_pending_scaleup = scaleup_get(group)->is_open,
         .refused = scaleup_get_refused(group),
         .in_doubt = count_in_doubt(group),
@@ -795,12 +795,12 @@ void unregistered_report(struct as_engine *engine, struct target *target,
 static bool is_hindered(const struct as_engine *engine, const struct target *target,
                         const struct as_observation *observation)
 {
-    return observation->replicas != get_overdue(target)->size || observation->in_progress ||
-           get_overdue(target)->until.us <= engine->mono.us || engine->stopping ||
-           engine->halt.is_set || pauses_find(engine, target) || engine->config.dry_run ||
-           !target->config || forbidden_is_with_pool(engine, target, AS_WAYS_DOWN) ||
-           target->config->dry_run || scaleup_get(target)->is_open || target->in_doubt ||
-           commands_get(target)->is_set || get_assignment(target)->pool;
+    const struct overdue *overdue = get_overdue(target);
+    return observation->replicas != overdue->size || observation->in_progress ||
+           overdue->until.us <= engine->mono.us || engine->stopping || !target->config ||
+           blocks_forbid_change(engine, target, AS_WAYS_DOWN, BLOCK_HOLDS | BLOCK_OF_POOL) ||
+           scaleup_get(target)->is_open || commands_get(target)->is_set ||
+           get_assignment(target)->pool;
 }
 
 int32_t unregistered_review(struct as_engine *engine, struct target *target,

@@ -242,8 +242,7 @@ int32_t resize_review(struct as_engine *engine, struct target *target,
         size = find_last_size(resize, seen);
     }
     const enum as_ways way = size > observation->replicas ? AS_WAYS_UP : AS_WAYS_DOWN;
-    if (target->in_doubt || pauses_find(engine, target) || size < 0 ||
-        forbidden_is_held(engine, target, way) || engine->config.dry_run || target->config->dry_run)
+    if (size < 0 || blocks_forbid_change(engine, target, way, BLOCK_HOLDS))
         return -1;
     return way == AS_WAYS_DOWN || choose_pods(engine, target, seen) ? size : -1;
 }

@@ -397,9 +397,8 @@ int32_t scaleup_review(struct as_engine *engine, struct target *target,
         return -1;
     }
     const int32_t keep = get_size_to_keep(scaleup, observation);
-    if (keep >= observation->replicas || !is_past_deadline(engine, target) || target->in_doubt ||
-        forbidden_is_with_pool(engine, target, AS_WAYS_DOWN) || engine->config.dry_run ||
-        target->config->dry_run)
+    if (keep >= observation->replicas || !is_past_deadline(engine, target) ||
+        blocks_forbid_change(engine, target, AS_WAYS_DOWN, BLOCK_HOLDS | BLOCK_OF_POOL))
         return -1;
     return keep;
 }
@@ -455,15 +454,6 @@ static bool scaleup_claim(struct as_engine *engine, struct target *target,
 static bool scaleup_is_open(const struct target *target)
 {
     return get_scaleup(target)->is_open;
-}
-
-/* No step up: the last increase did not come. */
-static void scaleup_add_blocks(struct as_engine *engine, const struct target *target,
-                               struct blocks *blocks)
-{
-    if (target_did_not_come(target, engine->mono))
-        blocks_add(engine, blocks,
-                   (struct as_forbidden){.ways = AS_WAYS_UP, .by = AS_HOLDER_DID_NOT_COME});
 }
 
 static void scaleup_init(struct target *target)
@@ -551,6 +541,14 @@ static void scaleup_on_failed(struct as_engine *engine, struct target *target,
         effect_put_target(engine, target);
 }
 
+/* No step up: the last increase did not come. */
+static void scaleup_visit_blocks(const struct block_query *query, const struct target *target)
+{
+    if (target_did_not_come(target, query->now))
+        query->visit(query->context,
+                     &(struct block){.ways = AS_WAYS_UP, .kind = BLOCK_DID_NOT_COME});
+}
+
 const struct concern concern_scaleups = {
     .name = "scale-ups",
     .mark = scaleup_mark,
@@ -560,7 +558,7 @@ const struct concern concern_scaleups = {
     .init = scaleup_init,
     .store = scaleup_store,
     .restore = scaleup_restore,
-    .add_blocks = scaleup_add_blocks,
+    .visit_blocks = scaleup_visit_blocks,
     .needs_address = scaleup_is_open,
     .is_using = scaleup_is_using,
     .get_forget_time = scaleup_get_forget_time,

@@ -147,22 +147,6 @@ as_mono_time schedules_get_due(const struct as_engine *engine, const struct targ
     return (as_mono_time){as_time_add(engine->mono.us, change.at.us - engine->wall.us)};
 }
 
-static void schedules_add_blocks(struct as_engine *engine, const struct target *target,
-                                 struct blocks *blocks)
-{
-    const struct as_target_config *config = target->config;
-    const uint32_t in_force = target_get_bounds(engine, target).in_force;
-
-    for (size_t i = 0; i < config->schedule_count; i++) {
-        const struct as_schedule *schedule = &config->schedules[i];
-        if ((in_force >> i & 1) && schedule->hold != AS_WAYS_NONE)
-            blocks_add(engine, blocks,
-                       (struct as_forbidden){.ways = schedule->hold,
-                                             .by = AS_HOLDER_SCHEDULE,
-                                             .name = schedule->name});
-    }
-}
-
 static void schedules_store(struct as_engine *engine, const struct target *target,
                             struct as_target_state *state)
 {
@@ -214,6 +198,23 @@ static const char *floor_find_obstacle(const struct as_engine *engine, const str
                : NULL;
 }
 
+static void schedules_visit_blocks(const struct block_query *query, const struct target *target)
+{
+    const struct as_target_config *config = target->config;
+    const uint32_t in_force =
+        config ? target_get_bounds_at(target, query->now, query->wall).in_force : 0;
+
+    for (size_t i = 0; in_force && i < config->schedule_count; i++) {
+        const struct as_schedule *schedule = &config->schedules[i];
+        if ((in_force >> i & 1) && schedule->hold != AS_WAYS_NONE)
+            query->visit(query->context,
+                         &(struct block){.ways = schedule->hold,
+                                         .kind = BLOCK_SCHEDULE,
+                                         .name = schedule->name,
+                                         .until = as_schedule_state(schedule, query->wall).change});
+    }
+}
+
 const struct concern concern_schedules = {
     .name = "schedules",
     .find_obstacle = floor_find_obstacle,
@@ -224,6 +225,6 @@ const struct concern concern_schedules = {
     .needs_address = floor_is_set,
     .fill_view = schedules_fill_view,
     .get_forget_time = floor_get_forget_time,
-    .add_blocks = schedules_add_blocks,
+    .visit_blocks = schedules_visit_blocks,
     .fill_input = schedules_fill,
 };

@@ -245,18 +245,6 @@ bool target_did_not_come(const struct target *target, as_mono_time now)
     return sized.what == AS_SIZED_RESOURCE;
 }
 
-void blocks_add(struct as_engine *engine, struct blocks *blocks, struct as_forbidden block)
-{
-    if (blocks->count == blocks->capacity) {
-        struct blocks more = {.count = blocks->count, .capacity = 2 * blocks->capacity + 4};
-        more.rows = as_arena_alloc(&engine->arena, more.capacity, sizeof(*more.rows));
-        for (size_t i = 0; i < blocks->count; i++)
-            more.rows[i] = blocks->rows[i];
-        *blocks = more;
-    }
-    blocks->rows[blocks->count++] = block;
-}
-
 /*
  * The conversion of the engine's state, piece by piece: for the store, in the step's memory, and
  * back, before the first event. A row comes before everything else that is known of its target.

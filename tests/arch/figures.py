@@ -21,7 +21,7 @@ UNIT_TEST = "tests/unit/test_decide_choose"  # a unit test of core, to count bui
 
 # Read by hand: the places that name a new stored member of a concern of a target (its struct, its row), and the files that a new
 # concern touches, by CONTRIBUTING.md.
-BY_HAND = {"stored_places": 2, "concern_files": 13}
+BY_HAND = {"stored_places": 2, "concern_files": 6}
 
 # What is measured, the format of its figures, the goal.
 ROWS = [
