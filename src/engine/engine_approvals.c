@@ -694,6 +694,7 @@ static void approvals_on_failed(struct as_engine *engine, struct target *target,
 
 const struct concern concern_approvals = {
     .name = "approvals",
+    .remake = approvals_review,
     .on_unsent = approvals_on_unsent,
     .on_applied = approvals_on_applied,
     .on_failed = approvals_on_failed,

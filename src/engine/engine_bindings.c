@@ -228,22 +228,20 @@ static void remake_in_order(struct as_engine *engine)
     free(incidents);
 }
 
-/* What outlasts incidents: endings, operators' orders, open increases, schedules and floors,
- * actions that are followed. */
-static void remake_rest(struct as_engine *engine)
+/* What outlasts incidents. */
+static void remake_concerns(struct as_engine *engine)
 {
     struct target *target;
     const size_t effects = engine->effect_count;
     RB_FOREACH (target, target_tree, &engine->targets) {
-        bool is_changed = endings_remake(engine, target);
-        is_changed = commands_remake(engine, target) || is_changed;
-        is_changed = resize_remake(engine, target) || is_changed;
-        is_changed = approvals_review(engine, target) || is_changed;
-        schedules_remake(engine, target);
-        if (scaleup_remake(engine, target) || is_changed)
+        bool is_changed = false;
+        FOR_CONCERNS (engine, concern)
+            if (concern->remake && concern->remake(engine, target))
+                is_changed = true;
+        if (is_changed)
             effect_put_target(engine, target);
     }
-    evaluation_remake(engine);
+    evaluations_remake_all(engine);
     if (engine->effect_count > effects)
         effect_commit(engine);
 }
@@ -256,7 +254,7 @@ void bindings_remake_all(struct as_engine *engine)
     owners_find(engine);
     targets_reset_entries(engine);
     remake_in_order(engine);
-    remake_rest(engine);
+    remake_concerns(engine);
 }
 
 /*

@@ -572,7 +572,7 @@ static bool commands_on_failure(struct as_engine *engine, struct target *target,
     return true;
 }
 
-bool commands_remake(struct as_engine *engine, struct target *target)
+static bool commands_remake(struct as_engine *engine, struct target *target)
 {
     if (!get_ordered(target)->is_set)
         return false;
@@ -684,6 +684,7 @@ static void commands_on_failed(struct as_engine *engine, struct target *target,
 
 const struct concern concern_commands = {
     .name = "commands",
+    .remake = commands_remake,
     .on_applied = commands_on_applied,
     .on_failed = commands_on_failed,
     .size = sizeof(struct as_ordered_state),

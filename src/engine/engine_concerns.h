@@ -83,6 +83,9 @@ struct concern {
                     const struct as_target_state *state);
     /* The target is new, or has another entry of the rule files. */
     void (*on_entry)(struct as_engine *engine, struct target *target);
+    /* After new rules, and after a restart: finds again what its state needs of the rules. True:
+     * the target is to be stored. */
+    bool (*remake)(struct as_engine *engine, struct target *target);
     /* `former` is the same target under another id: moves what belongs to its name. Commits. */
     void (*unite)(struct as_engine *engine, struct target *target, struct target *former);
     /* It goes on after a restart although no alert has given the target's address yet. */
@@ -96,6 +99,9 @@ struct concern {
     /* Another object has the name, or sizes are counted in another unit. To be stored. */
     void (*forget_sizes)(struct as_engine *engine, struct target *target,
                          const struct other_object *why);
+    /* The target was observed; commits what it changes. */
+    void (*on_observed)(struct as_engine *engine, struct target *target,
+                        const struct as_observation *observation);
     /* The target could not be observed. True: it is to be stored. */
     bool (*on_unseen)(struct as_engine *engine, struct target *target, enum as_reason outcome);
     /* May request a size without a decision: the first concern that requests one (true) is the last
@@ -172,6 +178,14 @@ extern const struct concern *const engine_concerns[]; /* the last one is NULL */
     for (const struct concern *const *row_ = (engine)->concerns, *concern; (concern = *row_);      \
          row_++)
 
+/* The first cause counts. */
+static inline void input_set_in_progress(struct as_decide_input *input, enum as_in_progress_by by)
+{
+    if (!input->flags.in_progress)
+        input->flags.in_progress_by = by;
+    input->flags.in_progress = true;
+}
+
 /*
  * Increases of node groups, and of workloads with ready_timeout, that have not arrived yet.
  */
@@ -196,6 +210,7 @@ bool target_did_not_come(const struct target *target, as_mono_time now);
 void scaleup_end_back_off(struct target *target);   /* to be stored */
 void scaleup_forget_surplus(struct target *target); /* to be stored */
 struct locks scaleup_get_locks(const struct target *target, as_mono_time now);
+/* The provider says that what was asked for does not come. True: this is new; to be stored. */
 /* The provider says that what was asked for does not come. True: this is new; to be stored. */
 bool scaleup_on_shortage(struct as_engine *engine, struct target *target,
                          const struct as_observation *observation);
@@ -223,12 +238,10 @@ int32_t scaleup_count_ready(const struct as_observation *observation);
 bool scaleup_needs_pods(const struct target *target);
 int64_t scaleup_get_observe_us(const struct as_engine *engine, const struct target *target);
 void scaleup_forget_pods(struct target *target); /* another object has the name */
-bool scaleup_is_awaited(const struct target *target, const struct as_observation *observation);
 /* After an observation. Returns the size to take the group back to, without what did not come; -1:
  * nothing to take back. */
 int32_t scaleup_review(struct as_engine *engine, struct target *target,
                        const struct as_observation *observation);
-bool scaleup_remake(struct as_engine *engine, struct target *target); /* as commands_remake */
 
 /*
  * The last change of a container's resource: a pod template whose rollout is waited for, or pods
@@ -237,12 +250,10 @@ bool scaleup_remake(struct as_engine *engine, struct target *target); /* as comm
 
 /* The change was applied. Of a put-back or a catch-up it returns what the record says; else NULL.
  */
-bool resize_is_awaited(const struct target *target, const struct as_observation *observation);
 /* The size that is to be set without a decision: what was before a rollout that did not end, or the
  * last size where pods came later. -1: none. */
 int32_t resize_review(struct as_engine *engine, struct target *target,
                       const struct as_observation *observation);
-bool resize_remake(struct as_engine *engine, struct target *target); /* as commands_remake */
 /* Another object has the name, or sizes are counted in another unit. To be stored. */
 void resize_forget(struct target *target);
 /* The workload could not be read. True: to be stored. */
@@ -272,10 +283,6 @@ const struct as_schedule_bounds *schedules_find_bounds(struct as_engine *engine,
 /* Fills the bounds of a decision. */
 void schedules_fill(struct as_engine *engine, const struct target *target,
                     const struct as_observation *observation, struct as_decide_input *input);
-
-/* After new rules and after a restart: schedules and a floor go on without an alert that names
- * their target anew. */
-void schedules_remake(struct as_engine *engine, struct target *target);
 
 /* When the bounds in force change, if the clock does not jump; AS_MONO_NEVER: nothing is known. */
 as_mono_time schedules_get_due(const struct as_engine *engine, const struct target *target);
@@ -438,14 +445,13 @@ bool version_is_newer(const char *version, const char *than);
 bool evaluation_is_of_alert(struct as_engine *engine, struct target *target,
                             const struct intent *intent);
 /* After an observation; commits. */
-void evaluation_see(struct as_engine *engine, struct target *target,
-                    const struct as_observation *observation);
 /* Call it before the incident's bindings are dropped; belongs to the commit of its end. */
 void evaluation_on_end(struct as_engine *engine, const struct incident *incident, bool is_resolved);
 void evaluation_on_deadline(struct as_engine *engine);
 as_mono_time evaluation_get_deadline(const struct as_engine *engine);
 /* After new rules or a restart; to be committed. */
-void evaluation_remake(struct as_engine *engine);
+/* After new rules and after a restart: ends evaluations whose cause is gone. */
+void evaluations_remake_all(struct as_engine *engine);
 void evaluations_free_all(struct as_engine *engine);
 bool evaluations_are_open(const struct target *target); /* it has one */
 /* Another object has the target's name. The target is to be stored. */
@@ -482,7 +488,6 @@ bool endings_finish(struct as_engine *engine, struct target *target,
 bool ending_is_proven(const struct as_engine *engine, const struct target *target,
                       const struct ending *ending);
 as_mono_time endings_get_next_due(const struct as_engine *engine, const struct target *target);
-bool endings_remake(struct as_engine *engine, struct target *target);
 void endings_forget_sizes(struct target *target); /* of give_back: they are another object's */
 
 /*
@@ -533,7 +538,6 @@ struct target *commands_handle(struct as_engine *engine, const struct as_operato
 /* The target was observed. True: begin the ordered change; false: nothing to do now. */
 bool commands_begin(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation);
-bool commands_remake(struct as_engine *engine, struct target *target); /* true: to be stored */
 /* The size that an operator has ordered and that is not set yet; `is_set` is false: none. */
 static inline const struct as_ordered_state *commands_get(const struct target *target)
 {
@@ -576,9 +580,6 @@ const char *template_get(const struct target *target); /* NULL: none was seen */
 /* The templates of all node groups of the cluster. */
 void templates_fill(struct as_engine *engine, const char *cluster,
                     struct as_observe_request *request);
-/* Stores the templates that were seen, where they are other ones. */
-void templates_take(struct as_engine *engine, struct target *target,
-                    const struct as_observation *observation);
 
 /*
  * The trace: one line for each event, each change of a target's state and each effect, through the

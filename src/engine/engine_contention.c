@@ -333,8 +333,17 @@ static void contention_on_applied(struct as_engine *engine, struct target *targe
         contention_note_own(engine, target, action->intent, action->result->outcome);
 }
 
+static void contention_fill_input(struct as_engine *engine, const struct target *target,
+                                  const struct as_observation *observation,
+                                  struct as_decide_input *input)
+{
+    (void)observation;
+    input->flags.contended = contention_holds(engine, target);
+}
+
 const struct concern concern_contention = {
     .name = "contention",
+    .fill_input = contention_fill_input,
     .on_applied = contention_on_applied,
     .size = sizeof(struct contention),
     .init = contention_init,

@@ -463,11 +463,6 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
     const struct as_moment step_down =
         dry_run ? moment_get_later(target->locks.last_step_down, target->locks.dry_last_down)
                 : target->locks.last_step_down;
-    const enum as_in_progress_by by =
-        observation->in_progress                  ? AS_IN_PROGRESS_PROVIDER
-        : scaleup_is_awaited(target, observation) ? AS_IN_PROGRESS_SCALE_UP
-        : resize_is_awaited(target, observation)  ? AS_IN_PROGRESS_RESIZE
-                                                  : AS_IN_PROGRESS_NONE;
     *input = (struct as_decide_input){
         .version = AS_DECIDE_VERSION,
         .now = engine->wall,
@@ -480,13 +475,12 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         .last_up = moment_get_wall(engine, up),
         .last_down = moment_get_wall(engine, down),
         .last_step_down = moment_get_wall(engine, step_down),
-        .flags = {.contended = contention_holds(engine, target),
-                  .in_progress = by != AS_IN_PROGRESS_NONE,
-                  .in_progress_by = by},
         .proposals = proposals->items,
         .proposal_count = proposals->count,
     };
     input->config.cooldown = locks.cooldown;
+    if (observation->in_progress)
+        input_set_in_progress(input, AS_IN_PROGRESS_PROVIDER);
     FOR_CONCERNS (engine, concern)
         if (concern->fill_input)
             concern->fill_input(engine, target, observation, input);
@@ -638,14 +632,6 @@ static bool contradicts_in_doubt(const struct target *target, const struct as_de
            (target->is_relative || decision->desired != target->in_doubt->state.to);
 }
 
-/* The first cause counts. */
-static void set_in_progress(struct as_decide_input *input, enum as_in_progress_by by)
-{
-    if (!input->flags.in_progress)
-        input->flags.in_progress_by = by;
-    input->flags.in_progress = true;
-}
-
 /* Decides, and decides again if something holds the decision back: the hold is part of the input,
  * so that the log explains itself. */
 static void decision_decide(struct as_engine *engine, struct target *target,
@@ -655,7 +641,7 @@ static void decision_decide(struct as_engine *engine, struct target *target,
     struct as_decision *decision = &outcome->decision;
     as_decide(input, results, decision);
     if (contradicts_in_doubt(target, decision))
-        set_in_progress(input, AS_IN_PROGRESS_IN_DOUBT);
+        input_set_in_progress(input, AS_IN_PROGRESS_IN_DOUBT);
     if (proposals_need_proof(engine, target, proposals, results, decision))
         input->flags.guarded = true;
     if (input->flags.in_progress || input->flags.guarded)
@@ -663,7 +649,7 @@ static void decision_decide(struct as_engine *engine, struct target *target,
     if (decision->desired < decision->replicas &&
         (outcome->waits_for = after_hold_decrease(engine, target, &outcome->due))) {
         assignment_prolong(target, (as_mono_time){outcome->due.us + ASSIGNMENT_OBSERVE_US});
-        set_in_progress(input, AS_IN_PROGRESS_AFTER);
+        input_set_in_progress(input, AS_IN_PROGRESS_AFTER);
         as_decide(input, results, decision);
         return;
     }

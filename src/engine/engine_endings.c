@@ -368,7 +368,7 @@ static bool note_entry(struct as_engine *engine, struct target *target, const st
 
 /* After new rules or a restart: finds the rules again by name, and drops the endings of missing
  * rules. True: the target must be stored. */
-bool endings_remake(struct as_engine *engine, struct target *target)
+static bool endings_remake(struct as_engine *engine, struct target *target)
 {
     struct endings *endings = get_endings(target);
     struct ending *ending, *next;
@@ -452,6 +452,7 @@ static bool endings_on_unseen(struct as_engine *engine, struct target *target,
 
 const struct concern concern_endings = {
     .name = "endings",
+    .remake = endings_remake,
     .on_applied = endings_on_applied,
     .needs_address = endings_are_open,
     .size = sizeof(struct endings),

@@ -309,8 +309,8 @@ static void evaluation_begin(struct as_engine *engine, struct target *target,
     evaluation_settle(engine, evaluation);
 }
 
-void evaluation_see(struct as_engine *engine, struct target *target,
-                    const struct as_observation *observation)
+static void evaluation_see(struct as_engine *engine, struct target *target,
+                           const struct as_observation *observation)
 {
     struct evaluations *evaluations = get_evaluations(target);
     struct evaluation *evaluation, *next;
@@ -425,24 +425,20 @@ static bool drop_rule_effects(struct as_engine *engine, struct target *target)
     return is_changed;
 }
 
-void evaluation_remake(struct as_engine *engine)
+static bool evaluations_remake(struct as_engine *engine, struct target *target)
 {
-    struct target *target;
-    RB_FOREACH (target, target_tree, &engine->targets) {
-        struct evaluations *evaluations = get_evaluations(target);
-        struct evaluation *evaluation, *next;
-        bool is_changed = drop_rule_effects(engine, target);
-        TAILQ_FOREACH_SAFE (evaluation, &evaluations->open, in_target, next) {
-            const struct as_evaluation_state *state = &evaluation->state;
-            if (state->resolved_us >= 0 ||
-                evaluation_has_cause(engine, target, state->rule, state->at, NULL))
-                continue;
-            evaluation_finish(engine, evaluation, AS_EVALUATION_UNKNOWN);
-            is_changed = true;
-        }
-        if (is_changed)
-            effect_put_target(engine, target);
+    struct evaluations *evaluations = get_evaluations(target);
+    struct evaluation *evaluation, *next;
+    bool is_changed = drop_rule_effects(engine, target);
+    TAILQ_FOREACH_SAFE (evaluation, &evaluations->open, in_target, next) {
+        const struct as_evaluation_state *state = &evaluation->state;
+        if (state->resolved_us >= 0 ||
+            evaluation_has_cause(engine, target, state->rule, state->at, NULL))
+            continue;
+        evaluation_finish(engine, evaluation, AS_EVALUATION_UNKNOWN);
+        is_changed = true;
     }
+    return is_changed;
 }
 
 void evaluation_forget_pods(struct as_engine *engine, struct target *target)
@@ -535,6 +531,16 @@ static void evaluations_restore(struct as_engine *engine, struct target *target,
     }
 }
 
+/* Not the hook `remake`: the pools of all targets must be known. */
+void evaluations_remake_all(struct as_engine *engine)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        if (evaluations_remake(engine, target))
+            effect_put_target(engine, target);
+    }
+}
+
 static void evaluations_drop_sizes(struct as_engine *engine, struct target *target,
                                    const struct other_object *why)
 {
@@ -564,6 +570,7 @@ static void evaluations_visit_blocks(const struct block_query *query, const stru
 
 const struct concern concern_evaluations = {
     .name = "evaluations",
+    .on_observed = evaluation_see,
     .on_applied = evaluations_on_applied,
     .size = sizeof(struct evaluations),
     .init = evaluations_init,

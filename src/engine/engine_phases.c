@@ -595,13 +595,9 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     target->is_relative = observation->is_relative;
     target->observed = moment_now(engine);
     object_see(engine, target, observation->uid);
-    if (scaleup_on_shortage(engine, target, observation)) {
-        effect_put_target(engine, target);
-        effect_commit(engine);
-        assignments_on_taken_back(engine, target);
-    }
-    templates_take(engine, target, observation);
-    evaluation_see(engine, target, observation);
+    FOR_CONCERNS (engine, concern)
+        if (concern->on_observed)
+            concern->on_observed(engine, target, observation);
     if (target->in_doubt && actions_settle_in_doubt(engine, target, observation))
         return;
     if (waits_for_backing(engine, target) || is_refused(engine, target))

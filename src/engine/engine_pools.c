@@ -267,7 +267,7 @@ static void assignment_on_failed(struct as_engine *engine, struct target *group,
     } /* else it is tried again */
 }
 
-void assignments_on_taken_back(struct as_engine *engine, struct target *group)
+static void assignments_on_taken_back(struct as_engine *engine, struct target *group)
 {
     struct target *pool = target_find_pool(engine, group);
     if (!pool)
@@ -934,8 +934,20 @@ static void pool_on_applied(struct as_engine *engine, struct target *target,
         assignment_drop(engine, target);
 }
 
+/* A group lacks capacity: its pool may request nodes of other groups. */
+static void pool_on_observed(struct as_engine *engine, struct target *target,
+                             const struct as_observation *observation)
+{
+    if (!scaleup_on_shortage(engine, target, observation))
+        return;
+    effect_put_target(engine, target);
+    effect_commit(engine);
+    assignments_on_taken_back(engine, target);
+}
+
 const struct concern concern_pools = {
     .name = "pools",
+    .on_observed = pool_on_observed,
     .mark = pool_mark,
     .on_unsent = pool_on_unsent,
     .on_applied = pool_on_applied,

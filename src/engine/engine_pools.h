@@ -143,7 +143,4 @@ void assignments_on_halt(struct as_engine *engine);
 
 bool assignment_is_of(const struct target *group, const struct intent *intent);
 
-/* An increase of the group did not come, and was taken back: its pool decides anew, now. */
-void assignments_on_taken_back(struct as_engine *engine, struct target *group);
-
 #endif

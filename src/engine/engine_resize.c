@@ -85,7 +85,7 @@ static const char *resize_note_applied(struct as_engine *engine, struct target *
     return NULL;
 }
 
-bool resize_remake(struct as_engine *engine, struct target *target)
+static bool resize_remake(struct as_engine *engine, struct target *target)
 {
     struct as_resize_state *resize = get_resize(target);
     if (!resize->is_open && !resize->is_above)
@@ -110,7 +110,7 @@ bool resize_on_unseen(struct target *target, enum as_reason outcome)
     return is_gone;
 }
 
-bool resize_is_awaited(const struct target *target, const struct as_observation *observation)
+static bool resize_is_awaited(const struct target *target, const struct as_observation *observation)
 {
     return get_resize(target)->is_open && observation->resize.is_rolling;
 }
@@ -336,8 +336,19 @@ static void resize_on_failed(struct as_engine *engine, struct target *target,
         resize_give_up(engine, target);
 }
 
+static void resize_fill_input(struct as_engine *engine, const struct target *target,
+                              const struct as_observation *observation,
+                              struct as_decide_input *input)
+{
+    (void)engine;
+    if (resize_is_awaited(target, observation))
+        input_set_in_progress(input, AS_IN_PROGRESS_RESIZE);
+}
+
 const struct concern concern_resizes = {
     .name = "resizes",
+    .fill_input = resize_fill_input,
+    .remake = resize_remake,
     .mark = resize_mark,
     .on_applied = resize_on_applied,
     .on_failed = resize_on_failed,

@@ -313,7 +313,8 @@ static bool is_complete(const struct as_scaleup_state *scaleup,
 }
 
 /* Only for our own increase: an instance that fails long afterwards must not block the group. */
-bool scaleup_is_awaited(const struct target *target, const struct as_observation *observation)
+static bool scaleup_is_awaited(const struct target *target,
+                               const struct as_observation *observation)
 {
     return get_scaleup(target)->is_open && !get_scaleup(target)->did_not_come &&
            !is_complete(get_scaleup(target), observation);
@@ -403,7 +404,7 @@ int32_t scaleup_review(struct as_engine *engine, struct target *target,
     return keep;
 }
 
-bool scaleup_remake(struct as_engine *engine, struct target *target)
+static bool scaleup_remake(struct as_engine *engine, struct target *target)
 {
     if (!get_scaleup(target)->is_open)
         return false;
@@ -549,8 +550,19 @@ static void scaleup_visit_blocks(const struct block_query *query, const struct t
                      &(struct block){.ways = AS_WAYS_UP, .kind = BLOCK_DID_NOT_COME});
 }
 
+static void scaleup_fill_input(struct as_engine *engine, const struct target *target,
+                               const struct as_observation *observation,
+                               struct as_decide_input *input)
+{
+    (void)engine;
+    if (scaleup_is_awaited(target, observation))
+        input_set_in_progress(input, AS_IN_PROGRESS_SCALE_UP);
+}
+
 const struct concern concern_scaleups = {
     .name = "scale-ups",
+    .fill_input = scaleup_fill_input,
+    .remake = scaleup_remake,
     .mark = scaleup_mark,
     .on_applied = scaleup_on_applied,
     .on_failed = scaleup_on_failed,

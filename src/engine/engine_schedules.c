@@ -128,13 +128,15 @@ void schedules_fill(struct as_engine *engine, const struct target *target,
     input->own_min = own_min;
 }
 
-void schedules_remake(struct as_engine *engine, struct target *target)
+/* Schedules and a floor go on without an alert that names their target anew. */
+static bool schedules_remake(struct as_engine *engine, struct target *target)
 {
     const struct as_target_config *entry = target_find_entry(engine, target);
     if (!entry || (entry->schedule_count == 0 && floor_get(target)->size == 0))
-        return;
+        return false;
     target_set_config(engine, target, entry);
     target->dirty = true;
+    return false;
 }
 
 as_mono_time schedules_get_due(const struct as_engine *engine, const struct target *target)
@@ -217,6 +219,7 @@ static void schedules_visit_blocks(const struct block_query *query, const struct
 
 const struct concern concern_schedules = {
     .name = "schedules",
+    .remake = schedules_remake,
     .find_obstacle = floor_find_obstacle,
     .size = sizeof(struct as_floor_state),
     .deinit = floor_clear,

@@ -80,8 +80,8 @@ static struct target *template_find_group(struct as_engine *engine, const char *
 }
 
 /* Stores the templates that were seen, where they are other ones. */
-void templates_take(struct as_engine *engine, struct target *target,
-                    const struct as_observation *observation)
+static void templates_take(struct as_engine *engine, struct target *target,
+                           const struct as_observation *observation)
 {
     if (observation->nodes)
         node_template_take(engine, target, observation->nodes->template_);
@@ -113,6 +113,7 @@ static void template_restore(struct as_engine *engine, struct target *target,
 
 const struct concern concern_templates = {
     .name = "templates",
+    .on_observed = templates_take,
     .size = sizeof(struct node_template),
     .deinit = template_deinit,
     .store = template_store,
