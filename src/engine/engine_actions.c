@@ -359,13 +359,14 @@ static void record_superseded(struct as_engine *engine, struct target *target,
 }
 
 /* To be committed. */
-void actions_supersede_in_doubt(struct as_engine *engine, struct target *target, const char *why)
+static void in_doubt_forget_sizes(struct as_engine *engine, struct target *target,
+                                  const struct other_object *why)
 {
     if (!target->in_doubt)
         return;
     if (target->in_doubt->state.outcome !=
         AS_REASON_SUPERSEDED) /* else it was recorded after a restart */
-        record_superseded(engine, target, target->in_doubt, why);
+        record_superseded(engine, target, target->in_doubt, why->given_up);
     commands_end(target, target->in_doubt); /* recorded here */
     end_in_doubt(engine, target);
 }
@@ -492,14 +493,8 @@ static void in_doubt_deinit(struct target *target)
     intent_free(target->in_doubt);
 }
 
-static void in_doubt_drop_sizes(struct as_engine *engine, struct target *target,
-                                const struct other_object *why)
-{
-    actions_supersede_in_doubt(engine, target, why->given_up);
-}
-
 const struct concern concern_in_doubt = {
     .name = "requests in doubt",
     .deinit = in_doubt_deinit,
-    .forget_sizes = in_doubt_drop_sizes,
+    .forget_sizes = in_doubt_forget_sizes,
 };

@@ -294,7 +294,7 @@ static void approval_expire(struct as_engine *engine, struct target *target,
         was_approved ? "the approval was not used in time" : "nobody answered in time";
 }
 
-bool approvals_review(struct as_engine *engine, struct target *target)
+static bool approvals_review(struct as_engine *engine, struct target *target)
 {
     struct approvals *approvals = get_approvals(target);
     struct request *request, *next;
@@ -313,7 +313,7 @@ bool approvals_review(struct as_engine *engine, struct target *target)
     return is_changed;
 }
 
-bool approvals_see_size(struct as_engine *engine, struct target *target, int32_t replicas)
+static bool approvals_see_size(struct as_engine *engine, struct target *target, int32_t replicas)
 {
     struct approvals *approvals = get_approvals(target);
     struct request *request, *next;
@@ -329,12 +329,13 @@ bool approvals_see_size(struct as_engine *engine, struct target *target, int32_t
     return is_changed;
 }
 
-void approvals_forget(struct as_engine *engine, struct target *target, const char *why)
+static void approvals_forget_sizes(struct as_engine *engine, struct target *target,
+                                   const struct other_object *why)
 {
     struct approvals *approvals = get_approvals(target);
     struct request *request;
     while ((request = TAILQ_FIRST(&approvals->requests)))
-        approval_end(engine, target, request, why);
+        approval_end(engine, target, request, why->cause);
 }
 
 /* Ends the approvals of a target that no action has used yet. True: the target must be stored. */
@@ -596,12 +597,6 @@ static as_mono_time approvals_get_forget_time(const struct target *target)
                      : (as_mono_time){INT64_MIN};
 }
 
-static void approvals_drop_sizes(struct as_engine *engine, struct target *target,
-                                 const struct other_object *why)
-{
-    approvals_forget(engine, target, why->cause);
-}
-
 static bool approvals_settle(struct as_engine *engine, struct target *target, int32_t replicas)
 {
     const bool is_over = approvals_review(engine, target);
@@ -704,7 +699,7 @@ const struct concern concern_approvals = {
     .store = approvals_store,
     .restore = approvals_restore,
     .get_forget_time = approvals_get_forget_time,
-    .forget_sizes = approvals_drop_sizes,
+    .forget_sizes = approvals_forget_sizes,
     .review = approvals_settle,
     .on_idle = approvals_review,
 };

@@ -136,8 +136,10 @@ static bool binding_forget_sizes(struct incident *incident, const struct target 
 }
 
 /* The sizes before the first steps were another object's. To be committed. */
-void bindings_forget_sizes(struct as_engine *engine, struct target *target)
+static void bindings_forget_sizes(struct as_engine *engine, struct target *target,
+                                  const struct other_object *why)
 {
+    (void)why;
     struct incident *incident;
     TAILQ_FOREACH (incident, &engine->open, in_order) {
         if (binding_forget_sizes(incident, target))
@@ -355,13 +357,6 @@ static bool bindings_are_using(const struct as_engine *engine, const struct targ
     return target->open_bindings > 0;
 }
 
-static void bindings_drop_sizes(struct as_engine *engine, struct target *target,
-                                const struct other_object *why)
-{
-    (void)why;
-    bindings_forget_sizes(engine, target);
-}
-
 static void bindings_on_applied(struct as_engine *engine, struct target *target,
                                 const struct action *action)
 {
@@ -372,5 +367,5 @@ const struct concern concern_incidents = {
     .name = "incidents",
     .on_applied = bindings_on_applied,
     .is_using = bindings_are_using,
-    .forget_sizes = bindings_drop_sizes,
+    .forget_sizes = bindings_forget_sizes,
 };

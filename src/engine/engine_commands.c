@@ -364,7 +364,7 @@ static void set_floor(struct as_engine *engine, struct deed *deed)
     deed->wakes = true;
 }
 
-bool commands_end_floor(struct as_engine *engine, struct target *target)
+static bool commands_end_floor(struct as_engine *engine, struct target *target)
 {
     if (floor_get_end(target).us > engine->mono.us)
         return false;
@@ -517,8 +517,8 @@ static const char *command_find_reason_against(const struct as_engine *engine,
     return NULL;
 }
 
-bool commands_begin(struct as_engine *engine, struct target *target,
-                    const struct as_observation *observation)
+static bool commands_begin(struct as_engine *engine, struct target *target,
+                           const struct as_observation *observation)
 {
     struct as_ordered_state *ordered = get_ordered(target);
     if (!ordered->is_set || !target->config || engine->stopping ||
@@ -583,10 +583,11 @@ static bool commands_remake(struct as_engine *engine, struct target *target)
     return true;
 }
 
-void commands_supersede(struct as_engine *engine, struct target *target, const char *why)
+static void commands_forget_sizes(struct as_engine *engine, struct target *target,
+                                  const struct other_object *why)
 {
     if (get_ordered(target)->is_set)
-        command_give_up(engine, target, AS_REASON_SUPERSEDED, why);
+        command_give_up(engine, target, AS_REASON_SUPERSEDED, why->given_up);
 }
 
 void commands_end(struct target *target, const struct intent *intent)
@@ -599,12 +600,6 @@ static bool commands_are_using(const struct as_engine *engine, const struct targ
 {
     (void)engine;
     return get_ordered(target)->is_set;
-}
-
-static void commands_drop_sizes(struct as_engine *engine, struct target *target,
-                                const struct other_object *why)
-{
-    commands_supersede(engine, target, why->given_up);
 }
 
 static bool commands_review(struct as_engine *engine, struct target *target, int32_t replicas)
@@ -694,7 +689,7 @@ const struct concern concern_commands = {
     .fill_view = commands_fill_view,
     .needs_address = commands_need_address,
     .is_using = commands_are_using,
-    .forget_sizes = commands_drop_sizes,
+    .forget_sizes = commands_forget_sizes,
     .on_unseen = commands_on_unseen,
     .claim = commands_claim,
     .review = commands_review,

@@ -236,12 +236,8 @@ int64_t scaleup_get_timeout(const struct target *target); /* of a workload; 0: n
 /* Instances that serve, or ready pods; where the pods are not known, the pods that there are. */
 int32_t scaleup_count_ready(const struct as_observation *observation);
 bool scaleup_needs_pods(const struct target *target);
-int64_t scaleup_get_observe_us(const struct as_engine *engine, const struct target *target);
-void scaleup_forget_pods(struct target *target); /* another object has the name */
 /* After an observation. Returns the size to take the group back to, without what did not come; -1:
  * nothing to take back. */
-int32_t scaleup_review(struct as_engine *engine, struct target *target,
-                       const struct as_observation *observation);
 
 /*
  * The last change of a container's resource: a pod template whose rollout is waited for, or pods
@@ -250,14 +246,6 @@ int32_t scaleup_review(struct as_engine *engine, struct target *target,
 
 /* The change was applied. Of a put-back or a catch-up it returns what the record says; else NULL.
  */
-/* The size that is to be set without a decision: what was before a rollout that did not end, or the
- * last size where pods came later. -1: none. */
-int32_t resize_review(struct as_engine *engine, struct target *target,
-                      const struct as_observation *observation);
-/* Another object has the name, or sizes are counted in another unit. To be stored. */
-void resize_forget(struct target *target);
-/* The workload could not be read. True: to be stored. */
-bool resize_on_unseen(struct target *target, enum as_reason outcome);
 
 /*
  * A target's bounds in force: its own, those of its schedules, and those that the other side has.
@@ -279,10 +267,6 @@ static inline struct as_schedule_bounds target_get_bounds(const struct as_engine
 /* In the step's memory; NULL: no target, or its entry is not known. */
 const struct as_schedule_bounds *schedules_find_bounds(struct as_engine *engine,
                                                        const struct target *target);
-
-/* Fills the bounds of a decision. */
-void schedules_fill(struct as_engine *engine, const struct target *target,
-                    const struct as_observation *observation, struct as_decide_input *input);
 
 /* When the bounds in force change, if the clock does not jump; AS_MONO_NEVER: nothing is known. */
 as_mono_time schedules_get_due(const struct as_engine *engine, const struct target *target);
@@ -360,12 +344,7 @@ bool blocks_forbid_change(const struct as_engine *engine, const struct target *t
 struct as_approval_terms approvals_get_terms(struct as_engine *engine, struct target *target,
                                              const struct as_rule *rule);
 
-/* Ends requests that are over. True: the target must be stored. */
-bool approvals_review(struct as_engine *engine, struct target *target);
-/* Those whose size is there already. True: the target must be stored. */
-bool approvals_see_size(struct as_engine *engine, struct target *target, int32_t replicas);
 /* Ends all; the target must be stored. */
-void approvals_forget(struct as_engine *engine, struct target *target, const char *why);
 /* The kill switch is set: ends all approvals that are given and not used. An approval that an
  * action has used ends with an action that was certainly not done. Requests without an answer stay.
  */
@@ -454,8 +433,6 @@ as_mono_time evaluation_get_deadline(const struct as_engine *engine);
 void evaluations_remake_all(struct as_engine *engine);
 void evaluations_free_all(struct as_engine *engine);
 bool evaluations_are_open(const struct target *target); /* it has one */
-/* Another object has the target's name. The target is to be stored. */
-void evaluation_forget_pods(struct as_engine *engine, struct target *target);
 
 /* Whether the rule is held on the target or, as effects are those of the pool, on its pool. */
 bool evaluation_holds(const struct as_engine *engine, const struct target *target,
@@ -475,7 +452,6 @@ struct ending { /* what a rule still has to do after its incident was resolved *
 TAILQ_HEAD(ending_list, ending);
 
 void endings_begin(struct as_engine *engine, const struct incident *incident);
-bool endings_review(struct as_engine *engine, struct target *target, int32_t replicas);
 static inline const struct ending_list *endings_get(const struct target *target)
 {
     return target->parts[CONCERN_ENDINGS];
@@ -488,7 +464,6 @@ bool endings_finish(struct as_engine *engine, struct target *target,
 bool ending_is_proven(const struct as_engine *engine, const struct target *target,
                       const struct ending *ending);
 as_mono_time endings_get_next_due(const struct as_engine *engine, const struct target *target);
-void endings_forget_sizes(struct target *target); /* of give_back: they are another object's */
 
 /*
  * The watchdog: an alert that always fires.
@@ -536,20 +511,14 @@ void commands_on_halt(struct as_engine *engine);
 struct target *commands_handle(struct as_engine *engine, const struct as_operator_command *order,
                                uint64_t request);
 /* The target was observed. True: begin the ordered change; false: nothing to do now. */
-bool commands_begin(struct as_engine *engine, struct target *target,
-                    const struct as_observation *observation);
 /* The size that an operator has ordered and that is not set yet; `is_set` is false: none. */
 static inline const struct as_ordered_state *commands_get(const struct target *target)
 {
     return target->parts[CONCERN_COMMANDS];
 }
 
-void commands_supersede(struct as_engine *engine, struct target *target, const char *why);
 /* The action has set what was ordered. */
 void commands_end(struct target *target, const struct intent *intent);
-
-/* Ends a floor whose time is over, and records that. True: the target is to be stored. */
-bool commands_end_floor(struct as_engine *engine, struct target *target);
 
 /*
  * Limits on actions and removals over all targets.
@@ -576,7 +545,6 @@ void limits_on_rules(struct as_engine *engine, const struct as_limits *old);
  * Templates of node groups.
  */
 
-const char *template_get(const struct target *target); /* NULL: none was seen */
 /* The templates of all node groups of the cluster. */
 void templates_fill(struct as_engine *engine, const char *cluster,
                     struct as_observe_request *request);

@@ -197,7 +197,7 @@ static bool ending_is_over(const struct as_engine *engine, const struct target *
 }
 
 /* Drops endings that are over, at this size (-1: unknown). True: the target must be stored. */
-bool endings_review(struct as_engine *engine, struct target *target, int32_t replicas)
+static bool endings_review(struct as_engine *engine, struct target *target, int32_t replicas)
 {
     struct endings *endings = get_endings(target);
     struct ending *ending, *next;
@@ -382,8 +382,10 @@ static bool endings_remake(struct as_engine *engine, struct target *target)
     return changed;
 }
 
-void endings_forget_sizes(struct target *target)
+static void endings_forget_sizes(struct as_engine *engine, struct target *target,
+                                 const struct other_object *why)
 {
+    (void)engine, (void)why;
     struct endings *endings = get_endings(target);
     struct ending *ending, *next;
     TAILQ_FOREACH_SAFE (ending, &endings->list, in_target, next) {
@@ -436,13 +438,6 @@ static bool endings_are_using(const struct as_engine *engine, const struct targe
     return endings->count > 0;
 }
 
-static void endings_drop_sizes(struct as_engine *engine, struct target *target,
-                               const struct other_object *why)
-{
-    (void)engine, (void)why;
-    endings_forget_sizes(target);
-}
-
 static bool endings_on_unseen(struct as_engine *engine, struct target *target,
                               enum as_reason outcome)
 {
@@ -461,7 +456,7 @@ const struct concern concern_endings = {
     .store = endings_store,
     .restore = endings_restore,
     .is_using = endings_are_using,
-    .forget_sizes = endings_drop_sizes,
+    .forget_sizes = endings_forget_sizes,
     .on_unseen = endings_on_unseen,
     .review = endings_review,
 };

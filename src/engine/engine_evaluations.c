@@ -441,8 +441,10 @@ static bool evaluations_remake(struct as_engine *engine, struct target *target)
     return is_changed;
 }
 
-void evaluation_forget_pods(struct as_engine *engine, struct target *target)
+static void evaluation_forget_pods(struct as_engine *engine, struct target *target,
+                                   const struct other_object *why)
 {
+    (void)why;
     struct evaluations *evaluations = get_evaluations(target);
     struct evaluation *evaluation, *next;
     TAILQ_FOREACH_SAFE (evaluation, &evaluations->open, in_target, next) {
@@ -541,13 +543,6 @@ void evaluations_remake_all(struct as_engine *engine)
     }
 }
 
-static void evaluations_drop_sizes(struct as_engine *engine, struct target *target,
-                                   const struct other_object *why)
-{
-    (void)why;
-    evaluation_forget_pods(engine, target);
-}
-
 static void evaluations_on_applied(struct as_engine *engine, struct target *target,
                                    const struct action *action)
 {
@@ -578,5 +573,5 @@ const struct concern concern_evaluations = {
     .store = evaluations_store,
     .restore = evaluations_restore,
     .visit_blocks = evaluations_visit_blocks,
-    .forget_sizes = evaluations_drop_sizes,
+    .forget_sizes = evaluation_forget_pods,
 };

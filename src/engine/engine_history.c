@@ -158,9 +158,10 @@ static bool is_of_former(const struct target *target, struct as_moment at)
 }
 
 /* Fills in what the decision's windows and policies need. */
-void history_fill(struct as_engine *engine, const struct target *target,
-                  struct as_decide_input *input)
+static void history_fill(struct as_engine *engine, const struct target *target,
+                         const struct as_observation *observation, struct as_decide_input *input)
 {
+    (void)observation;
     struct history *history = get_history(target);
     if (!input->config.has_behavior)
         return;
@@ -274,14 +275,6 @@ static as_mono_time history_get_forget_time(const struct target *target)
     return forget;
 }
 
-static void history_fill_input(struct as_engine *engine, const struct target *target,
-                               const struct as_observation *observation,
-                               struct as_decide_input *input)
-{
-    (void)observation;
-    history_fill(engine, target, input);
-}
-
 const struct concern concern_history = {
     .name = "history",
     .on_applied = history_on_applied,
@@ -292,5 +285,5 @@ const struct concern concern_history = {
     .unite = history_unite,
     .forget_sizes = history_forget_sizes,
     .get_forget_time = history_get_forget_time,
-    .fill_input = history_fill_input,
+    .fill_input = history_fill,
 };

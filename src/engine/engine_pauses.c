@@ -4,7 +4,7 @@
  * stored.
  *
  * A paused target is observed and decided as usual, with the flag `paused`: so the log shows what
- * it would do. A pause of one direction forbids it (engine_forbidden.c). A decision from before the
+ * it would do. A pause of one direction is a block (engine_blocks.c). A decision from before the
  * pause is not sent any more.
  *
  * Invariants: the list of paused targets has exactly the targets with their own pause; `pause_due`

@@ -78,7 +78,6 @@ void actions_begin_change(struct as_engine *engine, struct target *target,
 void actions_on_intent(struct as_engine *engine, struct target *target);
 void actions_on_scaled(struct as_engine *engine, struct target *target,
                        const struct as_scale_result *result);
-void actions_supersede_in_doubt(struct as_engine *engine, struct target *target, const char *why);
 bool actions_settle_in_doubt(struct as_engine *engine, struct target *target,
                              const struct as_observation *observation);
 void actions_give_up_in_doubt(struct as_engine *engine, struct target *target);

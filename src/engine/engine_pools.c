@@ -198,14 +198,15 @@ void assignment_prolong(struct target *group, as_mono_time until)
         get_assignment(group)->until = get_assignment(group)->proof_until = until;
 }
 
-void assignment_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome)
+static bool pool_on_unseen(struct as_engine *engine, struct target *target, enum as_reason outcome)
 {
-    if (!get_assignment(group)->pool || outcome == AS_REASON_THROTTLED)
-        return;
-    const bool is_up = get_assignment(group)->is_up;
-    pool_fail(engine, group);
+    if (!get_assignment(target)->pool || outcome == AS_REASON_THROTTLED)
+        return false;
+    const bool is_up = get_assignment(target)->is_up;
+    pool_fail(engine, target);
     if (is_up)
         effect_commit(engine);
+    return false;
 }
 
 void assignment_on_stay(struct as_engine *engine, struct target *group, enum as_reason reason)
@@ -803,8 +804,8 @@ static bool is_hindered(const struct as_engine *engine, const struct target *tar
            get_assignment(target)->pool;
 }
 
-int32_t unregistered_review(struct as_engine *engine, struct target *target,
-                            const struct as_observation *observation)
+static int32_t unregistered_review(struct as_engine *engine, struct target *target,
+                                   const struct as_observation *observation)
 {
     struct overdue *overdue = get_overdue(target);
     if (overdue->count == 0)
@@ -840,12 +841,6 @@ static bool pool_is_using(const struct as_engine *engine, const struct target *t
 {
     (void)engine;
     return get_assignment(target)->pool != NULL;
-}
-
-static bool pool_on_unseen(struct as_engine *engine, struct target *target, enum as_reason outcome)
-{
-    assignment_on_unseen(engine, target, outcome);
-    return false;
 }
 
 static int64_t pool_get_observe_us(const struct as_engine *engine, const struct target *target)

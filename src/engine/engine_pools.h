@@ -110,8 +110,6 @@ void pool_assign(struct as_engine *engine, struct target *target,
 void unregistered_report(struct as_engine *engine, struct target *target,
                          const struct as_observation *observation, const struct outcome *outcome);
 /* The group was observed. Returns the size without what leaves now; -1: nothing does. */
-int32_t unregistered_review(struct as_engine *engine, struct target *target,
-                            const struct as_observation *observation);
 
 /*
  * Assignments: what a pool has decided for one of its groups. The group decides and acts by itself,
@@ -132,8 +130,6 @@ int32_t unregistered_review(struct as_engine *engine, struct target *target,
 void assignment_review(struct as_engine *engine, struct target *group);
 /* The group is held, and not decided before; the assignment does not end earlier. */
 void assignment_prolong(struct target *group, as_mono_time until);
-/* The group could not be observed. */
-void assignment_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome);
 /* The group decided to stay at its size. */
 void assignment_on_stay(struct as_engine *engine, struct target *group, enum as_reason reason);
 

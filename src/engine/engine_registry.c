@@ -496,7 +496,7 @@ static struct as_progress *find_kept(struct incident *incident, const struct as_
     return NULL;
 }
 
-void owners_share_progress(struct incident *incident, const struct incident *from)
+static void owners_share_progress(struct incident *incident, const struct incident *from)
 {
     for (uint32_t i = 0; i < from->kept_count; i++) {
         const struct as_progress *progress = &from->kept[i];

@@ -75,8 +75,6 @@ size_t room_get_used(const struct as_engine *engine); /* bytes */
  * Several incidents of one alert.
  */
 
-/* What rules have done for `from` counts for `incident` too. Neither is bound now. */
-void owners_share_progress(struct incident *incident, const struct incident *from);
 /* The same for one binding, from the alert's other incidents. */
 void owners_inherit(const struct as_engine *engine, struct binding *binding);
 /* After new rules or credentials, while no incident is bound: finds each owner. */
@@ -134,7 +132,6 @@ enum bind_result bindings_check(struct as_engine *engine, const struct as_labels
                                 const char *receiver);
 enum bind_result bindings_make(struct as_engine *engine, struct incident *incident,
                                const struct as_labels *labels, const struct as_labels *annotations);
-void bindings_forget_sizes(struct as_engine *engine, struct target *target);
 void bindings_drop(struct as_engine *engine, struct incident *incident);
 void bindings_remake(struct as_engine *engine, struct incident *incident);
 void bindings_remake_all(struct as_engine *engine); /* after new rules */
@@ -148,8 +145,6 @@ const struct as_past_event *history_get_events(const struct target *target, size
 int64_t history_get_span(const struct as_engine *engine); /* of the stored changes */
 bool history_add_recommendation(struct as_engine *engine, struct target *target, int32_t replicas);
 void history_begin(struct as_engine *engine, struct target *target, int32_t replicas);
-void history_fill(struct as_engine *engine, const struct target *target,
-                  struct as_decide_input *input);
 
 /*
  * Which incidents a change was a step of.

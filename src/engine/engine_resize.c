@@ -97,13 +97,17 @@ static bool resize_remake(struct as_engine *engine, struct target *target)
     return true;
 }
 
-void resize_forget(struct target *target)
+static void resize_forget(struct as_engine *engine, struct target *target,
+                          const struct other_object *why)
 {
+    (void)engine, (void)why;
     *get_resize(target) = (struct as_resize_state){.moved = AS_MOMENT_NEVER};
 }
 
-bool resize_on_unseen(struct target *target, enum as_reason outcome)
+static bool resize_on_unseen(struct as_engine *engine, struct target *target,
+                             enum as_reason outcome)
 {
+    (void)engine;
     const bool is_gone = outcome == AS_REASON_TARGET_NOT_FOUND && get_resize(target)->is_above;
     if (is_gone)
         get_resize(target)->is_above = false;
@@ -225,8 +229,8 @@ static void review_template(struct as_engine *engine, struct target *target,
     effect_commit(engine);
 }
 
-int32_t resize_review(struct as_engine *engine, struct target *target,
-                      const struct as_observation *observation)
+static int32_t resize_find_size(struct as_engine *engine, struct target *target,
+                                const struct as_observation *observation)
 {
     const struct as_resize_seen *seen = &observation->resize;
     struct as_resize_state *resize = get_resize(target);
@@ -253,20 +257,6 @@ static bool resize_is_using(const struct as_engine *engine, const struct target 
     return get_resize(target)->is_open || get_resize(target)->is_above;
 }
 
-static void resize_drop_sizes(struct as_engine *engine, struct target *target,
-                              const struct other_object *why)
-{
-    (void)engine, (void)why;
-    resize_forget(target);
-}
-
-static bool resize_cannot_see(struct as_engine *engine, struct target *target,
-                              enum as_reason outcome)
-{
-    (void)engine;
-    return resize_on_unseen(target, outcome);
-}
-
 static int64_t resize_observe_within(const struct as_engine *engine, const struct target *target)
 {
     (void)engine;
@@ -277,7 +267,7 @@ static bool resize_claim(struct as_engine *engine, struct target *target,
                          const struct as_observation *observation, struct change *change_out)
 {
     const struct as_resize_state *resize = get_resize(target);
-    const int32_t size = resize_review(engine, target, observation);
+    const int32_t size = resize_find_size(engine, target, observation);
     if (size < 0 || commands_get(target)->is_set)
         return false;
     *change_out = (struct change){.to = size,
@@ -357,8 +347,8 @@ const struct concern concern_resizes = {
     .restore = resize_restore,
     .needs_address = resize_needs_address,
     .is_using = resize_is_using,
-    .forget_sizes = resize_drop_sizes,
-    .on_unseen = resize_cannot_see,
+    .forget_sizes = resize_forget,
+    .on_unseen = resize_on_unseen,
     .claim = resize_claim,
     .get_observe_us = resize_observe_within,
 };

@@ -124,7 +124,7 @@ bool scaleup_needs_pods(const struct target *target)
             get_scaleup(target)->is_open);
 }
 
-int64_t scaleup_get_observe_us(const struct as_engine *engine, const struct target *target)
+static int64_t scaleup_get_observe_us(const struct as_engine *engine, const struct target *target)
 {
     const struct as_scaleup_state *scaleup = get_scaleup(target);
     const int64_t part = (engine->mono.us - scaleup->since.mono.us) / WORKLOAD_LOOK_PART;
@@ -374,14 +374,16 @@ static void give_up_waiting(struct as_engine *engine, struct target *target,
                 });
 }
 
-void scaleup_forget_pods(struct target *target)
+static void scaleup_forget_pods(struct as_engine *engine, struct target *target,
+                                const struct other_object *why)
 {
+    (void)engine, (void)why;
     if (!target->names_instances)
         get_scaleup(target)->is_open = get_scaleup(target)->did_not_come = false;
 }
 
-int32_t scaleup_review(struct as_engine *engine, struct target *target,
-                       const struct as_observation *observation)
+static int32_t scaleup_review(struct as_engine *engine, struct target *target,
+                              const struct as_observation *observation)
 {
     struct as_scaleup_state *scaleup = get_scaleup(target);
     if (!scaleup->is_open || !target->config || engine->stopping)
@@ -424,13 +426,6 @@ static bool scaleup_is_using(const struct as_engine *engine, const struct target
 static as_mono_time scaleup_get_forget_time(const struct target *target)
 {
     return target_get_kept_until(target, get_scaleup(target)->failed);
-}
-
-static void scaleup_drop_sizes(struct as_engine *engine, struct target *target,
-                               const struct other_object *why)
-{
-    (void)engine, (void)why;
-    scaleup_forget_pods(target);
 }
 
 static int64_t scaleup_observe_within(const struct as_engine *engine, const struct target *target)
@@ -574,7 +569,7 @@ const struct concern concern_scaleups = {
     .needs_address = scaleup_is_open,
     .is_using = scaleup_is_using,
     .get_forget_time = scaleup_get_forget_time,
-    .forget_sizes = scaleup_drop_sizes,
+    .forget_sizes = scaleup_forget_pods,
     .claim = scaleup_claim,
     .get_observe_us = scaleup_observe_within,
 };

@@ -104,8 +104,8 @@ static void narrow(int32_t *min, int32_t *max, const struct as_observation *obse
         *min = *max;
 }
 
-void schedules_fill(struct as_engine *engine, const struct target *target,
-                    const struct as_observation *observation, struct as_decide_input *input)
+static void schedules_fill(struct as_engine *engine, const struct target *target,
+                           const struct as_observation *observation, struct as_decide_input *input)
 {
     const struct as_target_config *config = target->config;
     const struct as_schedule_bounds bounds = target_get_bounds(engine, target);

@@ -1,11 +1,9 @@
 /*
- * The engine's state: its trees and lists, the memory of its parts, and their stored form.
+ * The engine's state: its trees and lists, targets with the states of their concerns, incidents and
+ * intents, and their stored form.
  *
  * Invariants: what a part keeps it has copied; what is filled for the store is memory of the step.
- * The module decides nothing, and calls no other module of the engine.
- *
- * Long because a member, its memory and its stored form are read as one, until each concern has its
- * own.
+ * The module decides nothing. It calls other modules of the engine only by the table of concerns.
  */
 #include "engine_state.h"
 

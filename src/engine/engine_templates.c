@@ -20,7 +20,7 @@ static struct node_template *get_template(const struct target *target)
     return target->parts[CONCERN_TEMPLATES];
 }
 
-const char *template_get(const struct target *target)
+static const char *template_get(const struct target *target)
 {
     return get_template(target)->text;
 }
