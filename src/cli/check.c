@@ -4,16 +4,22 @@
  * and Prometheus. It changes nothing.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <event2/event.h>
+#include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
@@ -27,6 +33,8 @@
 #include <alertscaler/doc/yaml_tree.h>
 #include <alertscaler/http/secret_file.h>
 #include <alertscaler/kube/kube_access.h>
+#include <alertscaler/model/source.h>
+#include <alertscaler/monitoring/prometheus.h>
 #include <alertscaler/rules/config.h>
 #include <alertscaler/rules/external_url.h>
 #include <alertscaler/rules/web_config.h>
@@ -327,6 +335,394 @@ static void check_targets(const struct as_config *config, const struct as_adapte
     event_base_free(base);
 }
 
+/* --- the queries of rule files --- */
+
+/*
+ * Each query is parsed by the server of --prometheus, else by promtool, if it is installed. A
+ * template stands only inside a string literal: it is filled with as many letters as it has, so
+ * that places stay the same.
+ */
+
+#define QUERY_BODY_MAX  ((size_t)16 * 1024 * 1024)
+#define QUERY_FORM_MAX  ((size_t)3 * AS_QUERY_MAX + 256)
+#define QUERY_VALUES    3 /* shown of a query */
+#define FORMAT_PATH     "/api/v1/format_query"
+#define PROMTOOL_OUTPUT ((size_t)64 * 1024 * 1024)
+
+struct check_query {
+    const struct as_yaml_tree *tree;
+    const struct as_yaml_node *map, *node; /* the query, and the map that it stands in */
+    char *text;                            /* with its templates filled in */
+    bool has_templates, is_refused;
+};
+
+struct queries {
+    struct as_diagnostics *diagnostics;
+    struct as_yaml_tree **trees;
+    size_t tree_count;
+    struct check_query *items;
+    size_t count, capacity;
+    struct http_session *session;
+    bool lacks_format; /* the server has no FORMAT_PATH */
+};
+
+static void collect_query(struct queries *queries, const struct as_yaml_tree *tree,
+                          const struct as_yaml_node *map, const struct as_yaml_node *node)
+{
+    char *text = as_xstrndup(node->text, node->size), *begin = text, *end;
+    bool has_templates = false;
+    while ((begin = strstr(begin, "{{")) && (end = strstr(begin, "}}"))) {
+        memset(begin, 'x', (size_t)(end + 2 - begin));
+        has_templates = true;
+    }
+    queries->items =
+        as_xgrow(queries->items, queries->count, &queries->capacity, sizeof(*queries->items));
+    queries->items[queries->count++] = (struct check_query){
+        .tree = tree, .map = map, .node = node, .text = text, .has_templates = has_templates};
+}
+
+static void collect_queries(struct queries *queries, const struct as_yaml_tree *tree,
+                            const struct as_yaml_node *node)
+{
+    for (uint32_t i = 0; node && node->kind == AS_YAML_LIST && i < node->count; i++)
+        collect_queries(queries, tree, node->items[i]);
+    for (uint32_t i = 0; node && node->kind == AS_YAML_MAP && i < node->count; i++) {
+        const struct as_yaml_pair *pair = &node->pairs[i];
+        if (pair->value->kind != AS_YAML_SCALAR)
+            collect_queries(queries, tree, pair->value);
+        else if (strcmp(pair->key->text, "query") == 0)
+            collect_query(queries, tree, node, pair->value);
+    }
+}
+
+/* "1:5: parse error: unexpected ...": the place, and what follows it. False: it has no place. */
+static bool split_place(const char *error, size_t *line_out, size_t *column_out,
+                        const char **message_out)
+{
+    for (const char *at = error; (at = strpbrk(at, "0123456789")); at += strspn(at, "0123456789")) {
+        const char *colon = at + strspn(at, "0123456789");
+        const char *end = *colon == ':' ? colon + 1 + strspn(colon + 1, "0123456789") : colon;
+        if (end > colon + 1 && strncmp(end, ": ", 2) == 0) {
+            *line_out = strtoul(at, NULL, 10);
+            *column_out = strtoul(colon + 1, NULL, 10);
+            *message_out = end + 2;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The offset of a place in a text of several lines. */
+static size_t find_offset(const char *text, size_t line, size_t column)
+{
+    const char *at = text;
+    for (; line > 1 && strchr(at, '\n'); line--)
+        at = strchr(at, '\n') + 1;
+    const size_t size = strcspn(at, "\n");
+    return (size_t)(at - text) + (column == 0 ? 0 : column - 1 < size ? column - 1 : size);
+}
+
+static void refuse_query(struct queries *queries, struct check_query *query, const char *error)
+{
+    struct as_yaml_node inside = *query->node;
+    const char *message = error;
+    size_t line, column;
+    query->is_refused = true;
+    if (split_place(error, &line, &column, &message))
+        (void)as_yaml_find_inside(query->tree, query->node, find_offset(query->text, line, column),
+                                  &inside.place);
+    as_yaml_report(query->tree, &inside, AS_YAML_SHOW, queries->diagnostics, "query: %s", message);
+}
+
+/* --- by a server --- */
+
+/* 0 and the status, or a negative errno with an error: no answer. */
+static int post_query(struct queries *queries, const char *path, const struct check_query *query,
+                      const char *more, struct as_buf *body, int *status_out,
+                      struct as_error *error)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf form = AS_BUF_INIT(QUERY_FORM_MAX);
+    as_buf_append_str(&form, "query=");
+    as_encode_percent(&form, query->text, strlen(query->text), "");
+    as_buf_append_str(&form, more);
+    const int outcome =
+        http_session_post(queries->session, path, &form, QUERY_BODY_MAX, body, error);
+    *status_out = http_session_get_status(queries->session);
+    return outcome < 0 ? outcome : 0;
+}
+
+/* NULL: it is no document with `status`. A new reference. */
+static json_t *load_answer(const struct as_buf *body)
+{
+    json_t *answer = json_loadb(body->data ? body->data : "", body->size, 0, NULL);
+    if (json_is_string(json_object_get(answer, "status")))
+        return answer;
+    json_decref(answer);
+    return NULL;
+}
+
+/* The status says nothing about the query: credentials, limits, an error of the server. */
+static bool is_undecided(int status)
+{
+    return status / 100 == 5 || status / 100 == 3 || status == 401 || status == 403 ||
+           status == 408 || status == 429;
+}
+
+/* False with an error: the query was not checked. */
+static bool ask_server(struct queries *queries, struct check_query *query, struct as_error *error)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(QUERY_BODY_MAX);
+    json_t *answer = NULL;
+    int status = 0;
+    if (!queries->lacks_format) {
+        if (post_query(queries, FORMAT_PATH, query, "", &body, &status, error) < 0)
+            return false;
+        answer = status == 404 ? NULL : load_answer(&body);
+        queries->lacks_format = !answer && !is_undecided(status);
+    }
+    if (queries->lacks_format) { /* at this time there is no data: it is parsed, and little more */
+        if (post_query(queries, AS_PROMETHEUS_QUERY_PATH, query, "&time=1&timeout=10s", &body,
+                       &status, error) < 0)
+            return false;
+        answer = load_answer(&body);
+    }
+    const bool is_answered = answer && !is_undecided(status);
+    if (!is_answered)
+        as_error_set(error, "HTTP %d", status);
+    else if (strcmp(json_string_value(json_object_get(answer, "status")), "error") == 0)
+        refuse_query(queries, query,
+                     json_is_string(json_object_get(answer, "error"))
+                         ? json_string_value(json_object_get(answer, "error"))
+                         : "refused without a text");
+    json_decref(answer);
+    return is_answered;
+}
+
+/* Equal queries are sent once. */
+static const struct check_query *find_equal(const struct queries *queries, size_t before)
+{
+    for (size_t i = 0; i < before; i++) {
+        if (strcmp(queries->items[i].text, queries->items[before].text) == 0)
+            return &queries->items[i];
+    }
+    return NULL;
+}
+
+static bool ask_server_all(struct queries *queries, struct as_error *error)
+{
+    for (size_t i = 0; i < queries->count; i++) {
+        const struct check_query *equal = find_equal(queries, i);
+        if ((!equal || equal->is_refused) && !ask_server(queries, &queries->items[i], error))
+            return false;
+    }
+    return true;
+}
+
+/* --- by promtool --- */
+
+/* A rule file with a recording rule for each query, without a name: nothing is left behind. Returns
+ * its descriptor, which programs inherit, or a negative errno. */
+static int make_promtool_file(const struct queries *queries)
+{
+    const char *folder = getenv("TMPDIR");
+    AS_CLEANUP(as_free_p)
+    char *path = as_xasprintf("%s/alertscaler-XXXXXX", as_str_is_empty(folder) ? "/tmp" : folder);
+    const int file = mkstemp(path);
+    if (file < 0)
+        return -errno;
+    (void)unlink(path);
+    json_t *rules = json_array();
+    for (size_t i = 0; i < queries->count; i++)
+        json_array_append_new(rules, json_pack("{s:o, s:s}", "record", json_sprintf("query:%zu", i),
+                                               "expr", queries->items[i].text));
+    json_t *groups = json_pack("{s:[{s:s, s:o}]}", "groups", "name", "queries", "rules", rules);
+    const int status = json_dumpfd(groups, file, JSON_COMPACT) == 0 ? 0 : -EIO;
+    json_decref(groups);
+    if (status)
+        close(file);
+    return status ? status : file;
+}
+
+/* `... rule 3, "query:2": could not parse expression: 1:5: parse error: ...` */
+static bool read_promtool_line(struct queries *queries, char *line)
+{
+    static const char mark[] = "\"query:", what[] = "could not parse expression: ";
+    const char *name = strstr(line, mark), *error = strstr(line, what);
+    if (!name || !error)
+        return false;
+    const size_t number = strtoul(name + strlen(mark), NULL, 10);
+    line[strcspn(line, "\n")] = '\0';
+    if (number < queries->count)
+        refuse_query(queries, &queries->items[number], error + strlen(what));
+    return number < queries->count;
+}
+
+/* True: it has refused a query. */
+static bool read_promtool(struct queries *queries, FILE *output, struct as_error *error)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    bool is_any_refused = false;
+    as_error_set(error, "promtool cannot check them");
+    for (bool is_first = true; getline(&line, &capacity, output) > 0; is_first = false) {
+        if (is_first && !strstr(line, "Checking"))
+            as_error_set(error, "promtool: %.*s", (int)strcspn(line, "\n"), line);
+        is_any_refused = read_promtool_line(queries, line) || is_any_refused;
+    }
+    free(line);
+    return is_any_refused;
+}
+
+/* Standard output and standard error of promtool go to `out`. 0 or an errno value. */
+static int spawn_promtool(int file, int out, pid_t *pid_out)
+{
+    AS_CLEANUP(as_free_p) char *path = as_xasprintf("/dev/fd/%d", file);
+    const char *const argv[] = {"promtool", "check", "rules", "--lint=none", path, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
+    const int status =
+        posix_spawnp(pid_out, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return status;
+}
+
+/* False with an error: the queries were not checked. */
+static bool run_promtool(struct queries *queries, int file, struct as_error *error)
+{
+    int ends[2], exit_status = 0;
+    pid_t pid = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        as_error_set_errno(error, -errno, "promtool");
+        return false;
+    }
+    const int status = spawn_promtool(file, ends[1], &pid);
+    close(ends[1]);
+    FILE *output = fdopen(ends[0], "r");
+    if (!output)
+        abort(); /* only without memory */
+    bool is_checked = false;
+    if (status == ENOENT) {
+        as_error_set(error, "promtool is not installed; --prometheus=URL checks them, too");
+    } else if (status) {
+        as_error_set_errno(error, -status, "promtool");
+    } else {
+        is_checked = read_promtool(queries, output, error);
+        while (waitpid(pid, &exit_status, 0) < 0 && errno == EINTR)
+            ;
+        is_checked = is_checked || (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 0);
+    }
+    (void)fclose(output);
+    return is_checked;
+}
+
+static bool ask_promtool(struct queries *queries, struct as_error *error)
+{
+    const int file = make_promtool_file(queries);
+    if (file < 0) {
+        as_error_set_errno(error, file, "a temporary file for promtool");
+        return false;
+    }
+    const bool is_checked = run_promtool(queries, file, error);
+    close(file);
+    return is_checked;
+}
+
+/* --- their values now --- */
+
+/* The other keys beside the query: the goal that its value is compared with. */
+static void print_goal(const struct check_query *query)
+{
+    for (uint32_t i = 0; i < query->map->count; i++) {
+        const struct as_yaml_pair *pair = &query->map->pairs[i];
+        if (pair->value == query->node || pair->value->kind != AS_YAML_SCALAR)
+            continue;
+        fputs(", ", stdout);
+        as_safe_text_put(stdout, pair->key->text);
+        fputs(": ", stdout);
+        as_safe_text_put(stdout, pair->value->text);
+    }
+    putchar('\n');
+}
+
+static void print_series(const json_t *data)
+{
+    const json_t *result = json_object_get(data, "result"), *item;
+    const bool is_scalar = json_is_string(json_array_get(result, 1));
+    const size_t count = is_scalar ? 1 : json_array_size(result);
+    size_t i;
+    printf("%zu series%s", count, count == 0 ? ": the query returns nothing now" : ": ");
+    if (is_scalar)
+        as_safe_text_put(stdout, json_string_value(json_array_get(result, 1)));
+    json_array_foreach(result, i, item)
+    {
+        const char *value = json_string_value(json_array_get(json_object_get(item, "value"), 1));
+        if (is_scalar || i == QUERY_VALUES)
+            break;
+        fputs(i > 0 ? ", " : "", stdout);
+        as_safe_text_put(stdout, value ? value : "no value");
+    }
+    fputs(!is_scalar && count > QUERY_VALUES ? ", ..." : "", stdout);
+}
+
+/* Queries with templates have values only for an alert. */
+static void print_values(struct queries *queries)
+{
+    for (size_t i = 0; i < queries->count; i++) {
+        const struct check_query *query = &queries->items[i];
+        AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(QUERY_BODY_MAX);
+        struct as_error error = AS_ERROR_INIT;
+        int status = 0;
+        printf("%s:%" PRIu32 ": ", as_yaml_get_file(query->tree), query->node->place.line);
+        if (query->has_templates) {
+            fputs("has templates: no value without an alert", stdout);
+        } else if (post_query(queries, AS_PROMETHEUS_QUERY_PATH, query, "&timeout=10s", &body,
+                              &status, &error) < 0) {
+            as_safe_text_put(stdout, error.text);
+        } else {
+            json_t *answer = load_answer(&body);
+            const char *text = json_string_value(json_object_get(answer, "error"));
+            if (status == 200 && answer)
+                print_series(json_object_get(answer, "data"));
+            else
+                printf("HTTP %d: ", status);
+            if (status != 200 && text)
+                as_safe_text_put(stdout, text);
+            json_decref(answer);
+        }
+        print_goal(query);
+    }
+}
+
+static void queries_init(struct queries *queries, const struct as_config *config,
+                         struct as_diagnostics *diagnostics)
+{
+    struct as_diagnostics reported = AS_DIAGNOSTICS_INIT; /* by the load */
+    *queries = (struct queries){.diagnostics = diagnostics};
+    queries->trees = as_xcalloc(config->rule_file_count + 1, sizeof(struct as_yaml_tree *));
+    for (size_t i = 0; i < config->rule_file_count; i++) {
+        struct as_yaml_tree *tree;
+        if (as_yaml_load(config->rule_files[i], &reported, &tree) != AS_YAML_OK)
+            continue;
+        queries->trees[queries->tree_count++] = tree;
+        collect_queries(queries, tree, as_yaml_find(as_yaml_get_root(tree), "rules"));
+    }
+    as_diagnostics_deinit(&reported);
+}
+
+static void queries_deinit(struct queries *queries)
+{
+    for (size_t i = 0; i < queries->count; i++)
+        free(queries->items[i].text);
+    free(queries->items);
+    for (size_t i = 0; i < queries->tree_count; i++)
+        as_yaml_free(queries->trees[i]);
+    free(queries->trees);
+    http_session_close(queries->session);
+}
+
 /* --- the command --- */
 
 #define JSON_MAX ((size_t)64 * 1024 * 1024)
@@ -341,7 +737,35 @@ struct check {
     bool is_web_alone;                  /* nothing else is checked */
     const struct as_adapters *clusters; /* that ask them; NULL: they are not asked */
     bool is_syntax_only;                /* files named in a configuration are ignored */
+    /* queries */
+    const struct as_args *args;
+    const struct as_config *http; /* with the access to Prometheus; NULL: as configured */
+    size_t query_count;
+    struct as_error unchecked; /* why they were not checked; "": they were */
 };
+
+/* Adds an error for each query that the server, or promtool, refuses. */
+static void check_queries(struct check *check, const struct as_config *config)
+{
+    const char *url = as_args_get(check->args, "prometheus");
+    const struct as_config *http = check->http ? check->http : config;
+    struct as_error error = AS_ERROR_INIT;
+    struct queries queries;
+    queries_init(&queries, config, &check->diagnostics);
+    if (queries.count > 0) {
+        check->query_count += queries.count;
+        if (url)
+            queries.session =
+                http_session_open(check->args->adapters, url, &http->settings.prometheus.http);
+        const bool is_checked =
+            url ? ask_server_all(&queries, &error) : ask_promtool(&queries, &error);
+        if (!is_checked)
+            check->unchecked = error;
+        if (is_checked && as_args_has(check->args, "values"))
+            print_values(&queries);
+    }
+    queries_deinit(&queries);
+}
 
 static void add_result(struct check *check, int status, const struct as_config *config)
 {
@@ -354,6 +778,7 @@ static void add_result(struct check *check, int status, const struct as_config *
     check->file_count += config->rule_file_count;
     if (check->lint)
         as_lint_check(check->lint, config, &check->diagnostics);
+    check_queries(check, config);
 }
 
 static void check_settings(struct check *check, const char *path)
@@ -499,6 +924,13 @@ static void print_lint(const struct check *check, const struct as_args *args)
     size_t alerts = as_lint_get_alert_count(check->lint);
     if (alertmanager)
         printf("compared with %s\n", alertmanager);
+    if (check->query_count > 0 && *check->unchecked.text) {
+        fputs("queries were not checked: ", stdout);
+        as_safe_text_put(stdout, check->unchecked.text);
+        putchar('\n');
+    } else if (check->query_count > 0)
+        printf("%zu quer%s: ok, by %s\n", check->query_count, check->query_count == 1 ? "y" : "ies",
+               as_args_has(args, "prometheus") ? as_args_get(args, "prometheus") : "promtool");
     if (as_args_has(args, "prometheus-rules"))
         printf("compared with %zu alerting rule%s in %zu file%s of Prometheus\n", alerts,
                alerts == 1 ? "" : "s", files, files == 1 ? "" : "s");
@@ -524,13 +956,36 @@ static bool is_web_alone(const struct as_args *args)
            errno == ENOENT;
 }
 
+/* Whether the options for queries are right. */
+static int check_query_options(struct check *check, const struct as_args *args,
+                               struct as_config **http_out)
+{
+    const char *url = as_args_get(args, "prometheus"),
+               *http = as_args_get(args, "http.config.file");
+    if (!url && (http || as_args_has(args, "values")))
+        return as_cli_fail(args, "--http.config.file and --values need --prometheus=URL");
+    if (url && strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+        return as_cli_fail(args, "--prometheus: write --prometheus=http://%s", url);
+    if (as_args_has(args, "values") && as_str_equal(as_args_get(args, "format"), "json"))
+        return as_cli_fail(args, "--values needs --format=text");
+    const int status = http ? rules_load_http(args, http, http_out) : 0;
+    check->http = *http_out;
+    return status;
+}
+
 static int check_run(const struct as_args *args)
 {
-    struct check check = {.diagnostics = AS_DIAGNOSTICS_INIT,
+    AS_CLEANUP(as_config_free_p) struct as_config *http = NULL;
+    struct check check = {.args = args,
+                          .unchecked = AS_ERROR_INIT,
+                          .diagnostics = AS_DIAGNOSTICS_INIT,
                           .is_web_alone = is_web_alone(args),
                           .clusters = as_args_has(args, "cluster") ? args->adapters : NULL,
                           .is_syntax_only = as_args_has(args, "syntax-only")};
     bool is_json = as_str_equal(as_args_get(args, "format"), "json");
+    int status = check_query_options(&check, args, &http);
+    if (status)
+        return status;
     if (as_args_has(args, "web.config.file"))
         check_web(&check, as_args_get(args, "web.config.file"));
     check_address(&check, args);
@@ -540,6 +995,8 @@ static int check_run(const struct as_args *args)
     else if (!check.is_web_alone)
         check_settings(&check, config_option_report(args));
 
+    if (as_args_has(args, "require-promql") && *check.unchecked.text)
+        check_note(&check, "--require-promql", -1, &check.unchecked);
     as_diagnostics_sort(&check.diagnostics);
     if (is_json)
         check_print_json(&check.diagnostics);
@@ -549,7 +1006,7 @@ static int check_run(const struct as_args *args)
         check_print_summary(&check, args);
         print_lint(&check, args);
     }
-    int status = get_status(&check, args);
+    status = get_status(&check, args);
     as_lint_free(check.lint);
     as_web_config_free(check.web);
     as_diagnostics_deinit(&check.diagnostics);
@@ -577,6 +1034,15 @@ static const struct as_option check_options[] = {
      .value = "PATTERN",
      .repeats = true,
      .help = "Prometheus' rule files to compare with; quote a pattern"},
+    {.name = "prometheus",
+     .value = "URL",
+     .help = "parses the queries of rules at this server; without it promtool does, if installed"},
+    {.name = "http.config.file",
+     .value = "FILE",
+     .help = "http_config for --prometheus: credentials and TLS"},
+    {.name = "values",
+     .help = "with --prometheus, also runs each query: its series, values and goal"},
+    {.name = "require-promql", .help = "an error if the queries cannot be checked, for CI"},
     {.name = "cluster",
      .help = "asks the clusters of a configuration: can its targets be read, who else sizes them"},
     {.name = "syntax-only",
@@ -602,7 +1068,9 @@ const struct as_command as_command_check = {
         "work\n"
         "together, also with the files of --alertmanager and --prometheus-rules (which are not "
         "checked\n"
-        "otherwise: amtool and promtool do that). Exit status 0: no error; 1: errors; 2: a file "
+        "otherwise: amtool and promtool do that). The queries of rules are parsed by the server "
+        "of\n"
+        "--prometheus, or by promtool. Exit status 0: no error; 1: errors; 2: a file "
         "cannot\n"
         "be read; 3: warnings only, with --lint-fatal.",
     .options = check_options,

@@ -39,7 +39,7 @@ struct http_session {
     bool is_done;
     struct as_buf *body;
     struct as_error *error;
-    int outcome;
+    int outcome, status;
 };
 
 static as_mono_time http_get_mono(const struct as_clock *self)
@@ -107,6 +107,7 @@ static void http_on_done(void *context, const struct as_http_response *response)
     switch (response->outcome) {
     case AS_HTTP_ANSWERED:
         as_buf_append(session->body, response->body, response->body_size);
+        session->status = response->status;
         session->outcome = response->status / 100 == 2 ? HTTP_SESSION_OK : HTTP_SESSION_REFUSED;
         if (session->outcome != HTTP_SESSION_OK)
             as_error_set(session->error, "HTTP %d", response->status);
@@ -143,6 +144,7 @@ int http_session_post(struct http_session *session, const char *path, const stru
     if (status)
         return status;
     session->is_done = false;
+    session->status = 0;
     session->body = body_io;
     session->error = error;
     (void)!http->start(http, &request, http_on_done, session);
@@ -153,6 +155,11 @@ int http_session_post(struct http_session *session, const char *path, const stru
     if (session->outcome != HTTP_SESSION_OK)
         as_error_wrap(error, "%s", session->url);
     return session->outcome;
+}
+
+int http_session_get_status(const struct http_session *session)
+{
+    return session->status;
 }
 
 #define DEFAULT_URL        "http://localhost:9096"

@@ -92,6 +92,9 @@ struct http_session *http_session_close(struct http_session *session);
 int http_session_post(struct http_session *session, const char *path, const struct as_buf *form,
                       size_t max, struct as_buf *body_io, struct as_error *error) AS_MUST_USE;
 
+/* The HTTP status of the last answer; 0: there was none. */
+int http_session_get_status(const struct http_session *session);
+
 AS_DEFINE_CLEANUP(struct http_session *, http_session_close)
 
 #endif

@@ -729,7 +729,6 @@ static const char *adapter_query_expand(struct convert *convert,
                                         const char **why_out)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf out = AS_BUF_INIT(4 * AS_QUERY_MAX);
-    as_buf_append_str(&out, around);
     for (const char *at = template->text; *at;) {
         const char *end = as_str_starts_with(at, "<<") ? strstr(at, ">>") : NULL;
         if (!end) {
@@ -751,14 +750,12 @@ static const char *adapter_query_expand(struct convert *convert,
         }
         at = end + 2;
     }
-    while (out.size > 0 && strchr(" \n", out.data[out.size - 1]))
-        out.data[--out.size] = '\0';
-    as_buf_append_str(&out, *around ? ")" : "");
     if (as_buf_check(&out) < 0) {
         *why_out = "its query is too long";
         return NULL;
     }
-    return promql_protect(convert, out.data, why_out);
+    const char *query = promql_protect(convert, out.data, why_out); /* ends in no comment */
+    return query && *around ? convert_text(convert, "%s%s)", around, query) : query;
 }
 
 /* --- metrics --- */

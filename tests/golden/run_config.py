@@ -5,11 +5,14 @@ A case is a folder with its files and `expected`: standard output and standard e
 status. Without a file `arguments`, the command is `check` on alertscaler.yaml if there is one, else on rules.yaml.
 Run from the case's folder, so that file names are short. --update writes what is said now; read the difference.
 """
+import os
 import pathlib
 import shlex
 import subprocess
 import sys
 
+# Its messages are those of its version; tests/integration/test_check_queries.py is about them.
+WITHOUT_PROMTOOL = dict(os.environ, PATH="/nonexistent")
 CASES = pathlib.Path(__file__).parent / "config"
 
 
@@ -20,7 +23,7 @@ def arguments_of(case):
 
 
 def run(binary, case):
-    result = subprocess.run([binary, "check", *arguments_of(case)], cwd=case, capture_output=True, timeout=60)
+    result = subprocess.run([binary, "check", *arguments_of(case)], cwd=case, capture_output=True, timeout=60, env=WITHOUT_PROMTOOL)
     parts = [part.decode("utf-8", "backslashreplace") for part in (result.stdout, result.stderr)]
     return "".join(parts) + f"exit status {result.returncode}\n"
 
