@@ -1,9 +1,9 @@
 /*
- * The concerns of a target: each has state on a target and a say in its decisions. Phases and
- * decisions call the hooks of all concerns, in the order of the table. A section for each concern
- * says what else decisions, actions and phases call of it.
+ * The concerns of a target: each has state on a target and a say in its decisions. Phases,
+ * decisions and actions call the hooks of all concerns, in the order of the table. Behind the
+ * table, a section for each concern has the functions that other modules call.
  *
- * A concern knows no phase: it makes a target due, and answers whether the target may change.
+ * A concern knows no phase. Its module defines its state, its hooks and its row.
  */
 #ifndef ALERTSCALER_SRC_ENGINE_ENGINE_CONCERNS_H
 #define ALERTSCALER_SRC_ENGINE_ENGINE_CONCERNS_H
@@ -40,13 +40,16 @@ struct action {
     bool is_late;                    /* found to be done when the target was observed again */
 };
 
-enum block_kind {                     /* bits */
-                  BLOCK_PAUSE = 1,    /* and the kill switch, of this target or of all */
-                  BLOCK_RULE = 2,     /* a rule with `hold` whose alert fires and is not silenced */
-                  BLOCK_SCHEDULE = 4, /* a schedule with `hold` */
-                  BLOCK_DID_NOT_COME = 8, /* the last increase did not come */
-                  BLOCK_INEFFECTIVE = 16, /* a rule did not help: of this rule alone */
-                  BLOCK_OF_POOL = 32, /* in a question: the blocks of the target's pool count too */
+/* Kinds of blocks, as bits. BLOCK_OF_POOL in a question: the blocks of the target's pool count,
+ * too.
+ */
+enum block_kind {
+    BLOCK_PAUSE = 1,        /* and the kill switch, of this target or of all */
+    BLOCK_RULE = 2,         /* a rule with `hold` whose alert fires and is not silenced */
+    BLOCK_SCHEDULE = 4,     /* a schedule with `hold` */
+    BLOCK_DID_NOT_COME = 8, /* the last increase did not come */
+    BLOCK_INEFFECTIVE = 16, /* a rule did not help: of this rule alone */
+    BLOCK_OF_POOL = 32,
 };
 #define BLOCK_HOLDS (BLOCK_PAUSE | BLOCK_RULE | BLOCK_SCHEDULE)
 #define BLOCK_OWN   (BLOCK_HOLDS | BLOCK_DID_NOT_COME)
@@ -69,8 +72,8 @@ struct block_query {
     void *context;
 };
 
-/* A row: a hook for each place where phases, decisions and actions ask all concerns. NULL: the
- * concern has no part in it. Its module defines the row. */
+/* A row: a hook for each place where phases, decisions and actions call all concerns. NULL: the
+ * concern has no part in it. */
 struct concern {
     const char *name;
     size_t size;                         /* of its state on a target; 0: it has none */
@@ -114,7 +117,7 @@ struct concern {
                        const struct as_observation *observation, struct as_decide_input *input);
     /* Visits the blocks of the target. */
     void (*visit_blocks)(const struct block_query *query, const struct target *target);
-    /* Marks an action that the concern knows. */
+    /* Sets the marks that are the concern's. */
     void (*mark)(const struct target *target, const struct intent *intent, struct marks *marks);
     /* Why a committed intent must not be sent; NULL: it may. The first obstacle counts. Static
      * memory. */
@@ -206,12 +209,12 @@ static inline const struct as_scaleup_state *scaleup_get(const struct target *ta
 
 /* A workload's last increase was not ready in time, or a container's resource could not become the
  * requested size: no rule steps up. */
-bool target_did_not_come(const struct target *target, as_mono_time now);
+bool scaleup_did_not_come(const struct target *target, as_mono_time now);
 void scaleup_end_back_off(struct target *target);   /* to be stored */
 void scaleup_forget_surplus(struct target *target); /* to be stored */
 struct locks scaleup_get_locks(const struct target *target, as_mono_time now);
-/* The provider says that what was asked for does not come. True: this is new; to be stored. */
-/* The provider says that what was asked for does not come. True: this is new; to be stored. */
+/* The provider reports that the requested instances do not come. True: this is new; to be stored.
+ */
 bool scaleup_on_shortage(struct as_engine *engine, struct target *target,
                          const struct as_observation *observation);
 /* An increase has failed for another reason. To be stored. */
@@ -230,22 +233,10 @@ int32_t scaleup_get_surplus(const struct target *target);
 bool scaleup_note_unregistered(struct as_engine *engine, struct target *target, int32_t count);
 /* What a refused increase lacks. */
 int32_t scaleup_get_refused(const struct target *target);
-/* Call it before the target is stored. Returns the message for a taking back, else NULL. `why`: the
- * provider's reason; "" if unknown. */
 int64_t scaleup_get_timeout(const struct target *target); /* of a workload; 0: nobody waits */
 /* Instances that serve, or ready pods; where the pods are not known, the pods that there are. */
 int32_t scaleup_count_ready(const struct as_observation *observation);
 bool scaleup_needs_pods(const struct target *target);
-/* After an observation. Returns the size to take the group back to, without what did not come; -1:
- * nothing to take back. */
-
-/*
- * The last change of a container's resource: a pod template whose rollout is waited for, or pods
- * that were resized in place.
- */
-
-/* The change was applied. Of a put-back or a catch-up it returns what the record says; else NULL.
- */
 
 /*
  * A target's bounds in force: its own, those of its schedules, and those that the other side has.
@@ -344,7 +335,6 @@ bool blocks_forbid_change(const struct as_engine *engine, const struct target *t
 struct as_approval_terms approvals_get_terms(struct as_engine *engine, struct target *target,
                                              const struct as_rule *rule);
 
-/* Ends all; the target must be stored. */
 /* The kill switch is set: ends all approvals that are given and not used. An approval that an
  * action has used ends with an action that was certainly not done. Requests without an answer stay.
  */
@@ -383,16 +373,17 @@ const char *approvals_answer(struct as_engine *engine, struct target *target,
                              const struct as_operator_command *order, const char *command);
 
 /*
- * Sizes of ours that others set back, and the target that is left alone because of them.
+ * Reverted changes: sizes of ours that other writers set back, and the target that is left alone
+ * because of them.
  *
- * A set-back: within AS_REVERTED_WITHIN_US after we set A to B, the size is found changed from B
- * towards A, and no request of ours can have done it. Each change of ours is set back once at most.
- * AS_REVERTED_CHANGES_MAX of them within AS_CONTENDED_US make the target `contended` for as long.
- * Of pods that are resized in place the size is the smallest that they ask for; one that asks for
- * the template's is a new pod.
+ * A change is reverted: within AS_REVERTED_WITHIN_US after we set A to B, the size is found changed
+ * from B towards A, and no request of ours can have done it. Each change of ours is reverted at
+ * most once. AS_REVERTED_CHANGES_MAX of them within AS_CONTENDED_US make the target `contended` for
+ * as long. Of pods that are resized in place the size is the smallest that they ask for; one that
+ * asks for the template's is a new pod.
  */
 
-/* Our size, if somebody may have set it back. */
+/* Our size, if another writer may have reverted it. */
 void contention_fill_request(const struct as_engine *engine, const struct target *target,
                              struct as_observe_request *request);
 /* The target was observed, and no request of ours is in question. Commits what it finds. */
@@ -423,12 +414,10 @@ bool version_is_newer(const char *version, const char *than);
 /* Whether an open incident of its rule wants the change. */
 bool evaluation_is_of_alert(struct as_engine *engine, struct target *target,
                             const struct intent *intent);
-/* After an observation; commits. */
 /* Call it before the incident's bindings are dropped; belongs to the commit of its end. */
 void evaluation_on_end(struct as_engine *engine, const struct incident *incident, bool is_resolved);
 void evaluation_on_deadline(struct as_engine *engine);
 as_mono_time evaluation_get_deadline(const struct as_engine *engine);
-/* After new rules or a restart; to be committed. */
 /* After new rules and after a restart: ends evaluations whose cause is gone. */
 void evaluations_remake_all(struct as_engine *engine);
 void evaluations_free_all(struct as_engine *engine);
@@ -510,7 +499,6 @@ void commands_on_halt(struct as_engine *engine);
 /* Returns the target to settle if it is idle; or NULL. */
 struct target *commands_handle(struct as_engine *engine, const struct as_operator_command *order,
                                uint64_t request);
-/* The target was observed. True: begin the ordered change; false: nothing to do now. */
 /* The size that an operator has ordered and that is not set yet; `is_set` is false: none. */
 static inline const struct as_ordered_state *commands_get(const struct target *target)
 {

@@ -109,7 +109,6 @@ void pool_assign(struct as_engine *engine, struct target *target,
 /* The target has decided: tells its groups, which are looked at next. */
 void unregistered_report(struct as_engine *engine, struct target *target,
                          const struct as_observation *observation, const struct outcome *outcome);
-/* The group was observed. Returns the size without what leaves now; -1: nothing does. */
 
 /*
  * Assignments: what a pool has decided for one of its groups. The group decides and acts by itself,

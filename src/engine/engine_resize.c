@@ -205,7 +205,7 @@ static bool choose_pods(const struct as_engine *engine, struct target *target,
 {
     struct as_resize_state *resize = get_resize(target);
     resize->later_than = (as_maybe_time){.set = false};
-    if (!target_did_not_come(target, engine->mono))
+    if (!scaleup_did_not_come(target, engine->mono))
         return true;
     if (!seen->newest.set || !resize->newest.set || seen->newest.at.us <= resize->newest.at.us)
         return false;
@@ -235,7 +235,7 @@ static int32_t resize_find_size(struct as_engine *engine, struct target *target,
     const struct as_resize_seen *seen = &observation->resize;
     struct as_resize_state *resize = get_resize(target);
     int32_t size;
-    if (seen->newest.set && !target_did_not_come(target, engine->mono))
+    if (seen->newest.set && !scaleup_did_not_come(target, engine->mono))
         resize->newest = seen->newest;
     if (!seen->is_set || !resize->is_set || !target->config || engine->stopping)
         return -1;

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <alertscaler/decide/sized.h>
+
 #include "engine_concerns.h"
 #include "engine_effects.h"
 #include "engine_registry.h"
@@ -406,6 +408,20 @@ static int32_t scaleup_review(struct as_engine *engine, struct target *target,
     return keep;
 }
 
+bool scaleup_did_not_come(const struct target *target, as_mono_time now)
+{
+    const struct as_scaleup_state *scaleup = get_scaleup(target);
+    const bool backs_off = as_moment_is_set(scaleup->failed) &&
+                           as_time_add(scaleup->failed.mono.us, scaleup->back_off_us) > now.us;
+    struct as_sized sized;
+    if (scaleup->is_open && scaleup->did_not_come)
+        return true;
+    if (!backs_off)
+        return false;
+    as_sized_read(target->ref, &sized);
+    return sized.what == AS_SIZED_RESOURCE;
+}
+
 static bool scaleup_remake(struct as_engine *engine, struct target *target)
 {
     if (!get_scaleup(target)->is_open)
@@ -540,7 +556,7 @@ static void scaleup_on_failed(struct as_engine *engine, struct target *target,
 /* No step up: the last increase did not come. */
 static void scaleup_visit_blocks(const struct block_query *query, const struct target *target)
 {
-    if (target_did_not_come(target, query->now))
+    if (scaleup_did_not_come(target, query->now))
         query->visit(query->context,
                      &(struct block){.ways = AS_WAYS_UP, .kind = BLOCK_DID_NOT_COME});
 }

@@ -229,20 +229,6 @@ struct target *target_free(const struct as_engine *engine, struct target *target
     return NULL;
 }
 
-bool target_did_not_come(const struct target *target, as_mono_time now)
-{
-    const struct as_scaleup_state *scaleup = scaleup_get(target);
-    const bool backs_off = as_moment_is_set(scaleup->failed) &&
-                           as_time_add(scaleup->failed.mono.us, scaleup->back_off_us) > now.us;
-    struct as_sized sized;
-    if (scaleup->is_open && scaleup->did_not_come)
-        return true;
-    if (!backs_off)
-        return false;
-    as_sized_read(target->ref, &sized);
-    return sized.what == AS_SIZED_RESOURCE;
-}
-
 /*
  * The conversion of the engine's state, piece by piece: for the store, in the step's memory, and
  * back, before the first event. A row comes before everything else that is known of its target.

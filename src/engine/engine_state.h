@@ -382,7 +382,6 @@ struct target *target_free(const struct as_engine *engine, struct target *target
 #define SEEN_STORE_PART 16
 
 struct as_incident_target binding_get_target(const struct binding *binding);
-/* Without progress. */
 /* In the step's memory. */
 struct as_incident_state *incident_fill_state(struct as_engine *engine,
                                               const struct incident *incident);

@@ -86,7 +86,7 @@ static struct as_target_view make_view(const struct as_engine *engine, const str
         .last_rule = target->verdict.set ? target->verdict.rule : target->dry_verdict.rule,
         .busy = target->phase != PHASE_IDLE,
         .last_failure = target->failure,
-        .did_not_come = target_did_not_come(target, now),
+        .did_not_come = scaleup_did_not_come(target, now),
         .ready = scaleup_get_timeout(target) > 0 && target->has_size ? target->ready : -1,
         .contended_until = AS_MOMENT_NEVER,
     };
