@@ -502,9 +502,9 @@ bool scaleup_is_final(enum as_reason outcome)
 static bool has_failed(const struct action *action)
 {
     const struct intent *intent = action->intent;
-    return (action->marks.is_for_pods && scaleup_is_failure(action->result)) ||
-           (action->result->outcome == AS_REASON_DID_NOT_COME &&
-            intent->state.to > intent->state.from);
+    return intent->state.to > intent->state.from &&
+           ((action->marks.is_for_pods && scaleup_is_failure(action->result)) ||
+            action->result->outcome == AS_REASON_DID_NOT_COME);
 }
 
 static void scaleup_mark(const struct target *target, const struct intent *intent,
