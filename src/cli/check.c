@@ -737,6 +737,8 @@ struct check {
     bool is_web_alone;                  /* nothing else is checked */
     const struct as_adapters *clusters; /* that ask them; NULL: they are not asked */
     bool is_syntax_only;                /* files named in a configuration are ignored */
+    /* what rule files alone need of a configuration */
+    bool needs_guards, needs_watchdog, needs_providers;
     /* queries */
     const struct as_args *args;
     const struct as_config *http; /* with the access to Prometheus; NULL: as configured */
@@ -792,10 +794,34 @@ static void check_settings(struct check *check, const char *path)
     add_result(check, status, config);
 }
 
+/* A decrease for which an alert is no proof, or the end of one. */
+static bool needs_proof(const struct as_rule *rule)
+{
+    const bool is_decrease = rule->action.kind != AS_ACTION_SCALE_UP;
+    return rule->guard_kind == AS_GUARD_ABSENT &&
+           (rule->on_resolved.kind != AS_ENDING_NOTHING || rule->action.is_take ||
+            (rule->source.kind == AS_SOURCE_NODES && is_decrease));
+}
+
+/* What is checked only with a configuration. */
+static void note_needs(struct check *check, const struct as_ruleset *ruleset)
+{
+    for (size_t i = 0; i < ruleset->rule_count; i++) {
+        const struct as_rule *rule = &ruleset->rules[i];
+        check->needs_guards = check->needs_guards || rule->guard_kind == AS_GUARD_QUERY;
+        check->needs_watchdog = check->needs_watchdog || needs_proof(rule);
+    }
+    for (size_t i = 0; i < ruleset->target_count; i++)
+        check->needs_providers =
+            check->needs_providers || ruleset->targets[i].kind != &as_target_kind_kubernetes;
+}
+
 static void check_rule_files(struct check *check, const char *const *paths, size_t count)
 {
     AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
     int status = as_config_load_rules(paths, count, &config, &check->diagnostics);
+    if (config)
+        note_needs(check, config->ruleset);
     add_result(check, status, config);
 }
 
@@ -857,15 +883,37 @@ static void check_print_json(const struct as_diagnostics *diagnostics)
     as_safe_json_put(stdout, text.data, text.size);
 }
 
+static void print_needs(const struct check *check)
+{
+    const struct {
+        bool is_needed;
+        const char *text;
+    } needs[] = {{check->needs_guards, "guards"},
+                 {check->needs_watchdog, "a watchdog"},
+                 {check->needs_providers, "providers"}};
+    const char *separator = "no error; needs the configuration for: ";
+    bool is_any = false;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(needs); i++) {
+        if (!needs[i].is_needed)
+            continue;
+        printf("%s%s", separator, needs[i].text);
+        separator = ", ";
+        is_any = true;
+    }
+    puts(is_any ? "" : "ok");
+}
+
 static void check_print_summary(const struct check *check, const struct as_args *args)
 {
     if (as_args_has(args, "web.config.file"))
         printf("%s: ok\n", as_args_get(args, "web.config.file"));
-    if (!check->is_web_alone)
-        printf("%zu rule file%s, %zu target%s, %zu rule%s: ok\n", check->file_count,
-               check->file_count == 1 ? "" : "s", check->target_count,
-               check->target_count == 1 ? "" : "s", check->rule_count,
-               check->rule_count == 1 ? "" : "s");
+    if (check->is_web_alone)
+        return;
+    printf("%zu rule file%s, %zu target%s, %zu rule%s: ", check->file_count,
+           check->file_count == 1 ? "" : "s", check->target_count,
+           check->target_count == 1 ? "" : "s", check->rule_count,
+           check->rule_count == 1 ? "" : "s");
+    print_needs(check);
 }
 
 /* Also checks the files it names: without them the daemon would not start. */
