@@ -647,7 +647,7 @@ static void print_goal(const struct check_query *query)
     putchar('\n');
 }
 
-static void print_series(const json_t *data)
+static void print_query_series(const json_t *data)
 {
     const json_t *result = json_object_get(data, "result"), *item;
     const bool is_scalar = json_is_string(json_array_get(result, 1));
@@ -685,7 +685,7 @@ static void print_values(struct queries *queries)
             json_t *answer = load_answer(&body);
             const char *text = json_string_value(json_object_get(answer, "error"));
             if (status == 200 && answer)
-                print_series(json_object_get(answer, "data"));
+                print_query_series(json_object_get(answer, "data"));
             else
                 printf("HTTP %d: ", status);
             if (status != 200 && text)
@@ -795,7 +795,7 @@ static void check_settings(struct check *check, const char *path)
 }
 
 /* A decrease for which an alert is no proof, or the end of one. */
-static bool needs_proof(const struct as_rule *rule)
+static bool rule_needs_proof(const struct as_rule *rule)
 {
     const bool is_decrease = rule->action.kind != AS_ACTION_SCALE_UP;
     return rule->guard_kind == AS_GUARD_ABSENT &&
@@ -809,7 +809,7 @@ static void note_needs(struct check *check, const struct as_ruleset *ruleset)
     for (size_t i = 0; i < ruleset->rule_count; i++) {
         const struct as_rule *rule = &ruleset->rules[i];
         check->needs_guards = check->needs_guards || rule->guard_kind == AS_GUARD_QUERY;
-        check->needs_watchdog = check->needs_watchdog || needs_proof(rule);
+        check->needs_watchdog = check->needs_watchdog || rule_needs_proof(rule);
     }
     for (size_t i = 0; i < ruleset->target_count; i++)
         check->needs_providers =
