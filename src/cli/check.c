@@ -343,11 +343,10 @@ static void check_targets(const struct as_config *config, const struct as_adapte
  * that places stay the same.
  */
 
-#define QUERY_BODY_MAX  ((size_t)16 * 1024 * 1024)
-#define QUERY_FORM_MAX  ((size_t)3 * AS_QUERY_MAX + 256)
-#define QUERY_VALUES    3 /* shown of a query */
-#define FORMAT_PATH     "/api/v1/format_query"
-#define PROMTOOL_OUTPUT ((size_t)64 * 1024 * 1024)
+#define QUERY_BODY_MAX ((size_t)16 * 1024 * 1024)
+#define QUERY_FORM_MAX ((size_t)3 * AS_QUERY_MAX + 256)
+#define QUERY_VALUES   3 /* shown of a query */
+#define FORMAT_PATH    "/api/v1/format_query"
 
 struct check_query {
     const struct as_yaml_tree *tree;

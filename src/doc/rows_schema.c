@@ -207,10 +207,10 @@ void as_rows_schema_write_object(struct as_rows_schema *schema, const struct as_
 /* Remembers the table for the definitions. */
 static void schema_define(struct as_rows_schema *schema, const struct as_row *rows)
 {
-    const char *name = schema_get_end(rows)->definition;
     size_t i = 0;
     while (i < schema->definition_count && schema->definitions[i] != rows) {
-        assert(strcmp(schema_get_end(schema->definitions[i])->definition, name) != 0);
+        assert(strcmp(schema_get_end(schema->definitions[i])->definition,
+                      schema_get_end(rows)->definition) != 0);
         i++;
     }
     if (i < schema->definition_count)

@@ -31,8 +31,8 @@ static void fill_nodes(const struct fleet *fleet, struct as_arena *arena,
             continue;
         struct as_node_fact *fact = &nodes[cluster->node_count++];
         *fact = (struct as_node_fact){
-            .name = node->name,
-            .provider_id = node->name,
+            .name = as_arena_strdup(arena, node->name), /* the fleet changes while the plan lasts */
+            .provider_id = as_arena_strdup(arena, node->name),
             .labels = node->labels,
             .has_cpu = true,
             .has_memory = true,
@@ -105,7 +105,7 @@ static void fill_members(const struct fleet *fleet, size_t group, struct as_aren
         if (!node->is_used || node->group != (int)group)
             continue;
         if (node->is_node)
-            names[member->node_count++] = node->name;
+            names[member->node_count++] = as_arena_strdup(arena, node->name);
         else if (fleet_is_overdue(fleet, node))
             member->overdue++;
         else
