@@ -216,6 +216,12 @@ class Examples(unittest.TestCase):
                 with self.subTest(page.name):
                     self.run_tool(ALERTSCALER, "check", "--syntax-only", file)
 
+    def test_tables_are_tables(self):
+        """A line of text right above a table makes the table a part of the text."""
+        for path in sorted((ROOT / "docs").rglob("*.md")):
+            text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+            self.assertIsNone(re.search(r"(?m)^[^|\n][^\n]*\n\|", text), path)
+
     def test_names_are_given_once(self):
         names = [block.name for block in self.blocks if block.name]
         self.assertEqual(sorted(names), sorted(set(names)))

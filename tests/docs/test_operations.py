@@ -76,6 +76,12 @@ class Alerts(unittest.TestCase):
                 self.assertTrue(found[0] == 1 and found == sorted(found), f"{found}: {' '.join(PARTS)} in this order")
                 self.assertTrue(self.sections[name].strip().startswith(f"**Meaning.** {alert['labels']['severity'].capitalize()}."))
 
+    def test_pages_name_no_other(self):
+        """docs/notify.md names what alertscaler itself sends to Alertmanager."""
+        for path in sorted({*(ROOT / "docs").rglob("*.md")} - {ROOT / "docs/notify.md"}):
+            found = set(re.findall(r"\bAlertscaler[A-Z]\w*", path.read_text(encoding="utf-8")))
+            self.assertEqual(found - set(self.alerts), set(), path)
+
     def test_each_says_how_bad_it_is_and_what_happens(self):
         for name, alert in self.alerts.items():
             self.assertIn(alert["labels"]["severity"], ("critical", "warning", "info"), name)
@@ -182,6 +188,10 @@ class Commands(unittest.TestCase):
                     options = run(ALERTSCALER, *name.split(), "--help")[1]
                     for option in re.findall(r"(?<=\s)--[a-z][\w.-]*", call):
                         self.assertRegex(options, rf"(?m)(?<![\w.-]){re.escape(option)}(?![\w.-])")
+                    if len(words) > len(name.split()) and "TARGET" in words:     # a whole call, not only the name
+                        for option in re.findall(r"(?m)^\s+(--[\w.-]+)\S*\s.*; required$", options):
+                            self.assertIn(option, call)
+                        self.assertTrue("TARGET" in options.splitlines()[0] or "--target TARGET" in call, call)
         self.assertLessEqual({"status", "log", "explain", "log verify", "check", "replay"}, seen)
 
 
