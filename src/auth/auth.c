@@ -698,7 +698,9 @@ static enum as_http_admission auth_check_bearer(struct admission *admission, con
             admission->login.token = as_xstrdup(given);
         return auth_check_review(admission, given);
     }
-    auth_refuse_wrong(admission, "the bearer token is not one of receiver.tokens");
+    auth_refuse_wrong(admission, admission->login.done
+                                     ? "this token is not valid"
+                                     : "the bearer token is not one of receiver.tokens");
     return AS_HTTP_REPLIED;
 }
 

@@ -89,6 +89,16 @@ void as_cli_print_json(const json_t *json, size_t flags, FILE *out);
 /* Prints the problem on standard error in the program's form, and returns AS_EXIT_USAGE. */
 int as_cli_fail(const struct as_args *args, const char *format, ...) AS_PRINTF(2, 3);
 
+/* The name that is most similar to what was asked for. */
+struct as_spelling {
+    const char *asked;
+    char *nearest; /* for free(); NULL: none is near */
+    unsigned distance;
+};
+
+struct as_spelling as_spelling_begin(const char *asked);
+void as_spelling_offer(struct as_spelling *spelling, const char *name);
+
 size_t as_command_get_all(const struct as_command *const **commands_out);
 const struct as_command *as_command_find(const char *name); /* or NULL */
 

@@ -582,9 +582,18 @@ static const struct as_command *command_find_in_arguments(int argc, char **argv,
 
 static int command_fail_unknown(const char *name)
 {
+    static const struct {
+        const char *name, *ours;
+    } others[] = {{"top", "status --watch"}}; /* of other programs */
     const char *nearest = NULL;
-    unsigned best = 3;
+    unsigned best = strlen(name) > 3 ? 3 : 2;
 
+    for (size_t i = 0; i < AS_ARRAY_SIZE(others); i++) {
+        if (strcmp(name, others[i].name) == 0) {
+            nearest = others[i].ours;
+            best = 0;
+        }
+    }
     for (size_t i = 0; i < AS_ARRAY_SIZE(commands); i++) {
         unsigned distance = as_str_distance(name, commands[i]->name);
         if (distance < best) {

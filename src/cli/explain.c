@@ -898,38 +898,17 @@ static int explain_find(struct search *search, const struct log_files *files,
 
 /* --- a name that is not in the log --- */
 
-struct spelling {
-    const char *asked;
-    char *nearest; /* NULL: none is near */
-    unsigned distance;
-};
-
 static bool wants_decision(void *context, const struct log_line *line)
 {
     return log_line_has(line, "\"kind\":\"decision\"");
-}
-
-static void offer_name(struct spelling *spelling, const char *name)
-{
-    const size_t asked = strlen(spelling->asked), size = strlen(name);
-    const size_t difference = asked > size ? asked - size : size - asked;
-    if (difference >= spelling->distance)
-        return;
-    const unsigned distance =
-        strcasecmp(spelling->asked, name) == 0 ? 0 : as_str_distance(spelling->asked, name);
-    if (distance >= spelling->distance)
-        return;
-    as_free_p(&spelling->nearest);
-    spelling->nearest = as_xstrdup(name);
-    spelling->distance = distance;
 }
 
 static int explain_read_name(void *context, const struct log_line *line, json_t *record,
                              struct as_error *error)
 {
     if (explain_is_decision(record)) {
-        offer_name(context, as_record_get_text(record, "target_name"));
-        offer_name(context, as_record_get_text(record, "target"));
+        as_spelling_offer(context, as_record_get_text(record, "target_name"));
+        as_spelling_offer(context, as_record_get_text(record, "target"));
     }
     return 0;
 }
@@ -938,7 +917,7 @@ static int explain_read_name(void *context, const struct log_line *line, json_t 
 static char *explain_find_nearest(const char *asked, const struct log_files *files)
 {
     struct as_error ignored = AS_ERROR_INIT;
-    struct spelling spelling = {.asked = asked, .distance = 2 + (unsigned)strlen(asked) / 4};
+    struct as_spelling spelling = as_spelling_begin(asked);
     const struct log_visitor visitor = {
         .wants = wants_decision, .on_record = explain_read_name, .context = &spelling};
     if (log_walk(files, &visitor, &ignored) < 0)

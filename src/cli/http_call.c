@@ -223,7 +223,7 @@ static int find_place(const char *address, const char *path, struct place *place
     curl_url_cleanup(url);
     if (code != CURLUE_OK) {
         as_error_set(error, "%s is not an address as " DEFAULT_URL ": %s", address,
-                     curl_url_strerror(code));
+                     strstr(address, "://") ? curl_url_strerror(code) : "add http:// or https://");
         return -EINVAL;
     }
     *place_out = place;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -352,6 +353,26 @@ void as_cli_print_json(const json_t *json, size_t flags, FILE *out)
 bool as_args_wants_json(const struct as_args *args)
 {
     return strcmp(as_args_get(args, "output"), "json") == 0;
+}
+
+struct as_spelling as_spelling_begin(const char *asked)
+{
+    return (struct as_spelling){.asked = asked, .distance = 2 + (unsigned)strlen(asked) / 4};
+}
+
+void as_spelling_offer(struct as_spelling *spelling, const char *name)
+{
+    const size_t asked = strlen(spelling->asked), size = strlen(name);
+    const size_t difference = asked > size ? asked - size : size - asked;
+    if (difference >= spelling->distance)
+        return;
+    const unsigned distance =
+        strcasecmp(spelling->asked, name) == 0 ? 0 : as_str_distance(spelling->asked, name);
+    if (distance >= spelling->distance)
+        return;
+    as_free_p(&spelling->nearest);
+    spelling->nearest = as_xstrdup(name);
+    spelling->distance = distance;
 }
 
 int as_cli_fail(const struct as_args *args, const char *format, ...)

@@ -303,7 +303,7 @@ static void command_scale(struct as_engine *engine, struct deed *deed)
         command_refuse(engine, deed, AS_OPERATOR_COMMAND_REFUSED, "dry run: nothing is changed");
     } else if (!order->force && (order->replicas < bounds.min || order->replicas > bounds.max)) {
         command_refuse(engine, deed, AS_OPERATOR_COMMAND_OUT_OF_BOUNDS,
-                       "%d is not within %d and %d: force it", order->replicas, bounds.min,
+                       "%d is outside %d to %d; add `--force`", order->replicas, bounds.min,
                        bounds.max);
     } else {
         if (get_ordered(target)->is_set && !is_on_its_way(target))

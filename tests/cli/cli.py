@@ -52,6 +52,9 @@ class Commands(unittest.TestCase):
         for arguments, hint in (
             (["decid"], b'did you mean "decide"?'),
             (["xyzzy"], b'unknown command "xyzzy"'),
+            (["top"], b'unknown command "top", did you mean "status --watch"?\n'),
+            (["lgo"], b'did you mean "log"?'),
+            (["cat"], b'unknown command "cat"\n'),
             (["version", "--outptu=json"], b"did you mean --output?"),
             (["version", "--output=yaml"], b'"yaml" is not one of text, json'),
             (["decide", "file"], b'unexpected argument "file"'),

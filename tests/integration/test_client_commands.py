@@ -357,9 +357,27 @@ def test_orders_that_are_none(played, words, says):
 
 
 def test_an_order_that_is_refused(played):
-    played.answer = 422, {}, {"status": "error", "errorType": "out_of_bounds", "error": "21 is not within 1 and 20"}
+    played.answer = 422, {}, {"status": "error", "errorType": "out_of_bounds", "error": "21 is outside 1 to 20"}
     done = played.run("scale", "web", "21", "--reason=r")
-    assert (done.returncode, done.stderr) == (1, "alertscaler scale: HTTP 422: 21 is not within 1 and 20\n")
+    assert (done.returncode, done.stderr) == (1, "alertscaler scale: HTTP 422: 21 is outside 1 to 20\n")
+
+
+@pytest.mark.parametrize("asked, targets, hint", [
+    ("chekout", [target(name="checkout"), target(name="search")], 'alertscaler pause: did you mean "checkout"?\n'),
+    ("xyz", [target(name="checkout")], ""),
+    ("checkout", [target(name="checkout")], ""),        # known, but not the name of one target
+    ("chekout", None, ""),
+])
+def test_a_target_that_is_unknown(played, asked, targets, hint):
+    """The names that the daemon knows help, if the credential may read them."""
+    def answer(request):
+        if request.method == "GET" and targets is not None:
+            return 200, {}, {"status": "success", "data": targets}
+        return 404, {}, {"status": "error", "errorType": "unknown_target", "error": "no such target"}
+    played.answer = answer
+    done = played.run("pause", asked, "--reason=r")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "alertscaler pause: HTTP 404: no such target\n" + hint
 
 
 def test_status_of_one_target(played):
@@ -418,11 +436,12 @@ def test_wrong_token_files_are_refused(played, tmp_path, content):
     assert not played.asked
 
 
-@pytest.mark.parametrize("url", ["", "localhost:x", "ftp://localhost", "file:///etc/passwd", "http://", "http://a b"])
+@pytest.mark.parametrize("url", ["", "localhost:9096", "localhost:x", "ftp://localhost", "file:///etc/passwd", "http://", "http://a b"])
 def test_wrong_urls_are_refused(url):
     done = run("reload", f"--url={url}")
     assert done.returncode == 2
     assert "is not an address" in done.stderr
+    assert ("add http://" in done.stderr) == ("://" not in url)
 
 
 def test_nobody_there():

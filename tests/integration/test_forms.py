@@ -108,7 +108,7 @@ class TestOrders:
         alice = logged_in(daemon)
         path, hidden = alice.forms("/targets/workers")["scale"]
         rows = [
-            ("/scale", {"replicas": "99"} | REASON, "99 is not within 1 and 10: force it"),
+            ("/scale", {"replicas": "99"} | REASON, "99 is outside 1 to 10; add `--force`"),
             ("/scale", {"replicas": "many"} | REASON, "replicas"),
             ("/scale", REASON, "replicas"),
             ("/scale", {"replicas": "5", "for": "1h"} | REASON, "for"),
@@ -232,6 +232,7 @@ class TestSessions:
             assert 'role="alert"' in answer.text and 'value="/rules"' in answer.text
             assert "WWW-Authenticate" not in answer.headers     # no dialogue of the browser over the form
             assert not [value for value in fields.values() if value and value in answer.text]
+            assert ("this token is not valid" in answer.text) == (list(fields) == ["token"] and status == 401)
             assert not is_logged_in(visitor)
 
     def test_it_ends_when_its_credential_changes(self, make, tmp_path):

@@ -131,7 +131,7 @@ def test_what_is_refused_says_why_and_is_recorded(make, group):
             ("targets/workers/resume", {}, 409, "not paused"),
             ("targets/workers/unlock", {}, 409, "no lock"),
             ("targets/workers/scale", {"replicas": 21}, 422, "force"),
-            (f"targets/{url}/scale", {"replicas": 0}, 422, "1 and 20"),
+            (f"targets/{url}/scale", {"replicas": 0}, 422, "1 to 20"),
             ("targets/workers/scale", {"replicas": -1}, 400, "replicas"),
             ("targets/workers/scale", {}, 400, "replicas"),
             ("targets/workers/pause", {"reason": ""}, 400, "reason"),
@@ -277,7 +277,7 @@ def test_from_the_command_line(make, group, tmp_path):
     lines = [line.split("command", 1)[1].strip() for line in log.stdout.splitlines()]
     assert len(lines) == 7 and lines[0].startswith("pause workers (node_group/") and lines[0].endswith(": load test"), lines
     assert lines[1].startswith("pause all by ada from 127.0.0.1:") and " to 12 by ada" in lines[3]
-    assert lines[5].endswith(": sale: out_of_bounds: 50 is not within 1 and 20: force it")
+    assert lines[5].endswith(": sale: out_of_bounds: 50 is outside 1 to 20; add `--force`")
     replay = subprocess.run([daemon.binary, "replay", str(daemon.log_file)], text=True, capture_output=True)
     assert replay.returncode == 0 and " 0 differ" in replay.stdout, replay.stdout + replay.stderr
     other = subprocess.run([daemon.binary, "replay", "--rules", str(daemon.directory / "rules"), str(daemon.log_file)],
