@@ -40,7 +40,7 @@ struct test_file { /* the tests of one file that ran */
  *           replicas: expected 7, got 6
  *         what was decided on it up to then:
  *           0s       4 -> 6  scaled by checkout-is-slow
- *         why: Nothing stood against it.
+ *         why: 4 plus ceil(50 % of 4) is 6.
  *
  * Texts that come from files are printed without what a terminal would take for a command.
  */

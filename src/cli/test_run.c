@@ -7,6 +7,8 @@
  */
 #include "test_run.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
@@ -20,6 +22,7 @@
 #include <alertscaler/model/labels.h>
 #include <alertscaler/model/reason.h>
 #include <alertscaler/tools/engine_config.h>
+#include <alertscaler/tools/explain.h>
 #include <alertscaler/tools/simulation.h>
 
 struct test_lines { /* the last ones */
@@ -33,8 +36,14 @@ struct test_target {
     bool is_decided; /* the other members are set */
     enum as_reason reason;
     int32_t desired;
-    char *rule; /* NULL: none won */
-    char *unit; /* of its sizes (decide/sized.h) */
+    char *rule;        /* NULL: none won */
+    char *unit;        /* of its sizes (decide/sized.h) */
+    char *why;         /* the last decision */
+    char *last_change; /* how the last size that was set came about; NULL: unknown */
+    /* The rule that has increased it, and the sizes that its give_back counts from. */
+    char *grown_by;
+    int32_t origin, peak;
+    bool is_given_back;
     struct test_lines lines;
 };
 
@@ -49,9 +58,10 @@ struct test_alert {
 struct test_trace {
     as_wall_time start;
     struct test_target *targets; /* by id */
-    struct test_alert *alerts;   /* by digest */
-    struct test_lines lines;     /* about alerts */
-    struct test_result *result;  /* collects queries without an answer */
+    const struct as_ruleset *ruleset;
+    struct test_alert *alerts;  /* by digest */
+    struct test_lines lines;    /* about alerts */
+    struct test_result *result; /* collects queries without an answer */
 };
 
 /* --- the memory of a running test --- */
@@ -102,6 +112,9 @@ static void test_trace_deinit(struct test_trace *trace)
         free(target->name);
         free(target->rule);
         free(target->unit);
+        free(target->why);
+        free(target->last_change);
+        free(target->grown_by);
         free(target);
     }
     struct test_alert *alert, *next_alert;
@@ -183,6 +196,133 @@ static void describe_decision(const struct test_trace *trace,
     }
 }
 
+/* A step of give_back: the decision has only its result. False: it is none, or its beginning is not
+ * known. */
+static bool put_give_back(const struct test_trace *trace, struct test_target *target,
+                          const struct as_decide_input *input, const struct as_proposal *proposal,
+                          FILE *out)
+{
+    const struct as_rule *rule =
+        proposal->rule ? as_ruleset_find_rule(trace->ruleset, proposal->rule) : NULL;
+    const int32_t size = input->replicas;
+    if (!rule || rule->on_resolved.kind != AS_ENDING_GIVE_BACK || !target->grown_by ||
+        strcmp(target->grown_by, rule->name) != 0 || proposal->action.kind != AS_ACTION_SCALE_TO ||
+        proposal->action.steps || proposal->action.size >= size)
+        return false;
+    if (!target->is_given_back)
+        target->peak = size;
+    target->is_given_back = true;
+    const struct as_amount step = {.is_percent = true,
+                                   .milli_percent = rule->on_resolved.step_milli_percent};
+    const int64_t all = (int64_t)target->peak - target->origin;
+    const int64_t count = (all * step.milli_percent + 99999) / 100000;
+    if (proposal->action.size == size - count)
+        as_explain_put_change(out, size, false, &step, all, true);
+    else if (proposal->action.size == target->origin)
+        fputs("give_back: the size before the incident", out);
+    else
+        return false;
+    fprintf(out, " is %" PRId64, proposal->action.size);
+    return true;
+}
+
+/* What the bounds, windows and policies made of the size that the rule wants. */
+static void put_limits(const struct as_decision *decision, int32_t wanted, FILE *out)
+{
+    static const struct {
+        unsigned limit;
+        const char *word;
+    } limits[] = {{AS_LIMIT_MIN, "min"},
+                  {AS_LIMIT_MAX, "max"},
+                  {AS_LIMIT_STABILIZATION, "stabilization"},
+                  {AS_LIMIT_POLICY, "a policy"}};
+    const int32_t size = decision->has_would ? decision->would : decision->desired;
+    const char *separator = "; limited by ";
+    if (size == wanted)
+        return;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(limits); i++) {
+        if (!(decision->limited_by & limits[i].limit))
+            continue;
+        fprintf(out, "%s%s", separator, limits[i].word);
+        separator = ", ";
+    }
+    if (decision->limited_by)
+        fprintf(out, " to %" PRId32, size);
+}
+
+/* The proposal that counts: the highest of the rule. `count`: there is none. */
+static size_t find_winner(const struct as_decision_record *record)
+{
+    const size_t count = record->input->proposal_count;
+    size_t best = count;
+    for (size_t i = 0; record->output->rule && i < count; i++) {
+        const char *rule = record->input->proposals[i].rule;
+        if (rule && strcmp(rule, record->output->rule) == 0 && record->results[i].has_size &&
+            (best == count || record->results[i].desired > record->results[best].desired))
+            best = i;
+    }
+    return best;
+}
+
+/* How the rule that counts came to its size; NULL: unknown. For free(). */
+static char *make_arithmetic(const struct test_trace *trace, struct test_target *target,
+                             const struct as_decision_record *record)
+{
+    const struct as_decide_input *input = record->input;
+    const struct as_decision *decision = record->output;
+    const size_t i = find_winner(record);
+    char *text = NULL;
+    size_t size;
+    if (i == input->proposal_count)
+        return NULL;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        abort(); /* only without memory */
+    const bool is_put = put_give_back(trace, target, input, &input->proposals[i], out) ||
+                        as_explain_put_arithmetic(out, input, i, &record->results[i]);
+    if (is_put)
+        put_limits(decision, record->results[i].desired, out);
+    if (fclose(out) != 0)
+        abort();
+    if (!is_put)
+        as_free_p(&text);
+    return text;
+}
+
+/* Where the change of a rule began, for its give_back. */
+static void note_growth(struct test_target *target, const struct as_decision *decision)
+{
+    if (decision->reason != AS_REASON_SCALED || decision->desired <= decision->replicas ||
+        !decision->rule)
+        return;
+    if (target->grown_by && strcmp(target->grown_by, decision->rule) == 0 && !target->is_given_back)
+        return;
+    free(target->grown_by);
+    target->grown_by = as_xstrdup(decision->rule);
+    target->origin = decision->replicas;
+    target->is_given_back = false;
+}
+
+static void note_why(const struct test_trace *trace, struct test_target *target,
+                     const struct as_decision_record *record)
+{
+    const enum as_reason reason = record->output->reason;
+    const char *meaning = as_reason_get_meaning(reason);
+    AS_CLEANUP(as_free_p) char *arithmetic = make_arithmetic(trace, target, record);
+    free(target->why);
+    if (!arithmetic)
+        target->why = as_xstrdup(meaning);
+    else if (reason == AS_REASON_SCALED) /* nothing else is to be said of it */
+        target->why = as_xasprintf("%s.", arithmetic);
+    else
+        target->why = as_xasprintf("%s %s.", meaning, arithmetic);
+    if (record->output->desired != record->output->replicas) {
+        free(target->last_change);
+        target->last_change = as_xstrdup(target->why);
+    }
+    note_growth(target, record->output);
+}
+
 /* For the callbacks of a simulation; `context` is the trace. */
 static void test_trace_on_decision(void *context, as_wall_time at,
                                    const struct as_decision_record *record)
@@ -197,6 +337,7 @@ static void test_trace_on_decision(void *context, as_wall_time at,
     target->rule = decision->rule ? as_xstrdup(decision->rule) : NULL;
     free(target->unit);
     target->unit = as_xstrdup(record->unit ? record->unit : "");
+    note_why(trace, target, record);
     struct as_buf line = start_line(trace, at);
     describe_decision(trace, record, &line);
     test_run_end_line(&target->lines, &line);
@@ -215,6 +356,8 @@ static void test_trace_on_action(void *context, as_wall_time at,
     target->desired = -1;
     free(target->rule);
     target->rule = record->rule ? as_xstrdup(record->rule) : NULL;
+    free(target->why);
+    target->why = as_xstrdup(as_reason_get_meaning(record->outcome));
     struct as_buf line = start_line(trace, at);
     as_buf_printf(&line, "%s", as_reason_get_word(record->outcome));
     if (!as_str_is_empty(record->message))
@@ -436,7 +579,12 @@ static void report_target(struct run *run, struct test_failure *failure)
     const struct test_target *seen = test_trace_find_target(&run->trace, failure->event->target);
     const bool is_decided = seen && seen->is_decided;
     test_lines_copy(is_decided ? &seen->lines : &run->trace.lines, failure);
-    failure->why = is_decided ? as_reason_get_meaning(seen->reason) : NULL;
+    const bool has_changed =
+        is_decided && seen->last_change && !strstr(seen->why, seen->last_change);
+    if (has_changed && failure->differences[0].aspect == TEST_REPLICAS)
+        failure->why = as_xasprintf("%s The last change: %s", seen->why, seen->last_change);
+    else
+        failure->why = is_decided ? as_xstrdup(seen->why) : NULL;
 }
 
 static void test_run_check_target(struct run *run, struct test_failure *failure)
@@ -493,7 +641,7 @@ static void check_alert(struct run *run, struct test_failure *failure)
         return;
     test_lines_copy(&run->trace.lines, failure);
     if (seen->has_outcome && !seen->is_queued)
-        failure->why = as_reason_get_meaning(seen->outcome);
+        failure->why = as_xstrdup(as_reason_get_meaning(seen->outcome));
 }
 
 static void test_run_check(struct run *run, const struct as_rule_test_event *event)
@@ -546,7 +694,9 @@ void test_run(const struct as_rule_tests *tests, const struct as_rule_test *test
 {
     *result_out = (struct test_result){.test = test};
     struct run run = {
-        .test = test, .trace = {.start = test->start, .result = result_out}, .result = result_out};
+        .test = test,
+        .trace = {.start = test->start, .ruleset = tests->config->ruleset, .result = result_out},
+        .result = result_out};
     const struct as_simulation_config config = {
         .ruleset = tests->config->ruleset,
         .engine = as_engine_config_make(&tests->config->settings, SEED),
@@ -575,6 +725,7 @@ void test_result_deinit(struct test_result *result)
         }
         for (size_t j = 0; j < failure->history_count; j++)
             free(failure->history[j]);
+        free(failure->why);
     }
     free(result->failures);
     for (size_t i = 0; i < result->unanswered_count; i++)

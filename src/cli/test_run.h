@@ -34,7 +34,7 @@ struct test_failure {
      * there are none or an alert was expected. */
     char *history[TEST_HISTORY];
     size_t history_count;
-    const char *why; /* the last decision's reason as a sentence; NULL: none */
+    char *why; /* of the last decision: its reason as a sentence, or its arithmetic; NULL: none */
 };
 
 struct test_result {

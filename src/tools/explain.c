@@ -7,6 +7,7 @@
 #include <alertscaler/tools/explain.h>
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -1137,36 +1138,170 @@ static bool is_made_up(const struct as_decide_input *input, size_t i)
            as_nodes_seen_is_made_up(input->nodes, input->proposals[i].nodes);
 }
 
+/* With the value that the nodes gave. */
+static struct as_proposal explain_get_valued(const struct as_decide_input *input, size_t i)
+{
+    struct as_proposal valued = input->proposals[i];
+    struct as_error error;
+    if (valued.nodes && input->nodes)
+        valued.has_value =
+            as_nodes_seen_get(input->nodes, valued.nodes, &valued.value, &error) == 0;
+    return valued;
+}
+
+/* NULL: no step is crossed, or there are none. */
+static const struct as_step *explain_find_step(const struct as_proposal *valued)
+{
+    return valued->has_value ? as_action_find_step(&valued->action, valued->value) : NULL;
+}
+
+/* The nodes or ready pods that share the value. */
+static int64_t explain_count_shares(const struct as_decide_input *input,
+                                    const struct as_proposal *proposal)
+{
+    return proposal->nodes && input->nodes ? input->nodes->open : as_decide_count_ready(input);
+}
+
+static void put_step_bound(FILE *out, const struct as_proposal *proposal,
+                           const struct as_step *step)
+{
+    const bool is_table = proposal->action.kind == AS_ACTION_SCALE_TO;
+    fprintf(out, "%s %g counts",
+            is_table         ? "from"
+            : step->is_above ? "above"
+                             : "below",
+            step->bound);
+}
+
 /* The step of a table that applies, and its result. */
 static void put_step(FILE *out, const struct as_decide_input *input, size_t i)
 {
     if (!input || i >= input->proposal_count || input->proposals[i].action.step_count == 0 ||
         is_made_up(input, i))
         return;
-    struct as_proposal valued = input->proposals[i];
+    const struct as_proposal valued = explain_get_valued(input, i);
     const struct as_proposal *proposal = &valued;
-    struct as_error error;
-    if (valued.nodes && input->nodes)
-        valued.has_value =
-            as_nodes_seen_get(input->nodes, valued.nodes, &valued.value, &error) == 0;
-    const struct as_step *step =
-        proposal->has_value ? as_action_find_step(&proposal->action, proposal->value) : NULL;
-    const bool is_table = proposal->action.kind == AS_ACTION_SCALE_TO;
-    const int64_t count =
-        valued.nodes && input->nodes ? input->nodes->open : as_decide_count_ready(input);
+    const struct as_step *step = explain_find_step(proposal);
+    const int64_t count = explain_count_shares(input, proposal);
     if (!step && proposal->has_value)
         fputs(", no step is crossed", out);
     if (!step)
         return;
-    fprintf(out, ", %s %g counts",
-            is_table         ? "from"
-            : step->is_above ? "above"
-                             : "below",
-            step->bound);
+    fputs(", ", out);
+    put_step_bound(out, proposal, step);
     if (step->to > 0 && count > 0)
         fprintf(out, ": %" PRId64 " x %g / %g, rounded up", count, proposal->value, step->to);
     else if (step->to > 0)
         fprintf(out, ": %g / %g, rounded up", proposal->value, step->to);
+}
+
+void as_explain_put_change(FILE *out, int32_t size, bool up, const struct as_amount *amount,
+                           int64_t of, bool rounds_up)
+{
+    const __int128 part = (__int128)of * amount->milli_percent;
+    const __int128 rounded = (part + (rounds_up ? 99999 : 0)) / 100000;
+    fprintf(out, "%" PRId32 " %s ", size, up ? "plus" : "less");
+    if (!amount->is_percent)
+        fprintf(out, "%" PRId64, amount->size);
+    else if (rounded < amount->at_least)
+        fprintf(out, "at_least %" PRId64, amount->at_least);
+    else
+        fprintf(out, "%s(%g %% of %" PRId64 ")", rounds_up ? "ceil" : "floor",
+                (double)amount->milli_percent / 1000, of);
+}
+
+/* n x v / X: what brings the value to `to`. */
+static void put_goal(FILE *out, const struct as_decide_input *input,
+                     const struct as_proposal *proposal, double to)
+{
+    const int64_t count = explain_count_shares(input, proposal);
+    if (count > 0 && count != input->replicas)
+        fprintf(out, "%" PRId32 " plus ", input->replicas);
+    if (count > 0)
+        fprintf(out, "ceil(%" PRId64 " x %g / %g)", count, proposal->value, to);
+    else
+        fprintf(out, "ceil(%g / %g)", proposal->value, to);
+    if (count > 0 && count != input->replicas)
+        fprintf(out, " less %" PRId64, count);
+}
+
+static bool put_scale_arithmetic(FILE *out, const struct as_decide_input *input,
+                                 const struct as_proposal *proposal)
+{
+    const struct as_action *action = &proposal->action;
+    const struct as_step *step = explain_find_step(proposal);
+    const bool up = action->kind == AS_ACTION_SCALE_UP;
+    if (action->is_fit || action->is_take || (action->step_count > 0 && !step))
+        return false;
+    if (step) {
+        fprintf(out, "the value is %g, ", proposal->value);
+        put_step_bound(out, proposal, step);
+        fputs(": ", out);
+    }
+    if (action->is_to || action->kind == AS_ACTION_SCALE_TO)
+        fputs(step ? "the size" : "the size of the rule", out);
+    else if (step && step->to > 0)
+        put_goal(out, input, proposal, step->to);
+    else
+        as_explain_put_change(out, input->replicas, up, step ? &step->amount : &action->amount,
+                              input->replicas, up);
+    return true;
+}
+
+/* Only if it gives the result: HPA's treatment of missing and unready pods is no short formula. */
+static bool put_track_arithmetic(FILE *out, const struct as_decide_input *input,
+                                 const struct as_proposal *proposal,
+                                 const struct as_proposal_result *result)
+{
+    const struct as_track *track = &proposal->action.track;
+    const double value = result->has_average ? result->average : proposal->value;
+    const double count = result->has_average ? (double)proposal->sample_count
+                         : track->goal == AS_GOAL_AVERAGE_VALUE || input->replicas == 0
+                             ? 1
+                             : (double)as_decide_count_ready(input);
+    const double size = ceil(count * value / track->value - 1e-9);
+    const char *unit = track->goal == AS_GOAL_UTILIZATION ? " %" : "";
+    if (!result->has_average && !proposal->has_value)
+        return false;
+    if (result->within_tolerance) {
+        fprintf(out, "%g%s of ", value, unit);
+        if (track->goal == AS_GOAL_AVERAGE_VALUE && !result->has_average)
+            fprintf(out, "%" PRId32 " x ", input->status_replicas);
+        fprintf(out, "%g%s is within the tolerance: the size", track->value, unit);
+        return true;
+    }
+    if (size < result->desired || size > result->desired)
+        return false;
+    fputs("ceil(", out);
+    if (result->has_average || (track->goal == AS_GOAL_VALUE && input->replicas > 0))
+        fprintf(out, "%g x ", count);
+    fprintf(out, "%g%s / %g%s)", value, unit, track->value, unit);
+    return true;
+}
+
+bool as_explain_put_arithmetic(FILE *out, const struct as_decide_input *input, size_t i,
+                               const struct as_proposal_result *result)
+{
+    const struct as_proposal proposal = explain_get_valued(input, i);
+    bool is_put = false;
+    if (!result->has_size || result->is_missing || result->ban || proposal.error ||
+        is_made_up(input, i))
+        return false;
+    switch (proposal.action.kind) {
+    case AS_ACTION_SCALE_UP:
+    case AS_ACTION_SCALE_DOWN:
+    case AS_ACTION_SCALE_TO: is_put = put_scale_arithmetic(out, input, &proposal); break;
+    case AS_ACTION_TRACK: is_put = put_track_arithmetic(out, input, &proposal, result); break;
+    case AS_ACTION_PASS_THROUGH:
+        fprintf(out, "ceil(%g)", proposal.value);
+        is_put = true;
+        break;
+    case AS_ACTION_HOLD:
+    case AS_ACTION_KIND_COUNT: break;
+    }
+    if (is_put)
+        fprintf(out, " is %" PRId32, result->desired);
+    return is_put;
 }
 
 /* The value that the source `nodes` gave, or why there is none. */

@@ -324,11 +324,82 @@ class Failing(Case):
             "        rule: expected idle, got slow",
             "        desired: expected 9, got 6",
             "        0s       4 -> 6  scaled by slow",
+            "      why: 4 plus 2 is 6.",
             '      at 30s, alert {alertname="Slow"} (tests.yaml:10)',
             "        outcome: expected no_rule, got queued",
             '        0s       fire {alertname="Slow"}  queued for slow',
             "        outcome: expected no_rule, got no such alert",
         )
+
+    def test_says_how_the_rule_came_to_its_size(self):
+        for action, size, value, why in (
+                ("scale_up: {by: 50%}", 5, None, "5 plus ceil(50 % of 5) is 8."),
+                ("scale_up: {by: 10%, at_least: 3}", 5, None, "5 plus at_least 3 is 8."),
+                ("scale_up: {by: 300%}", 6, None, "6 plus ceil(300 % of 6) is 24; limited by max to 20."),
+                ("scale_down: {by: 50%}", 5, None, "5 less floor(50 % of 5) is 3."),
+                ("scale_to: 7", 5, None, "the size of the rule is 7."),
+                ("scale_up: {to: 7}", 5, None, "the size of the rule is 7."),
+                ("scale_up: {value: {query: q}, steps: [{above: 2, by: 1}, {above: 4, by: 40%}]}", 5, 4.5,
+                 "the value is 4.5, above 4 counts: 5 plus ceil(40 % of 5) is 7."),
+                ("scale_up: {value: {query: q}, steps: [{above: 2, to: 1.5}]}", 5, 2.5,
+                 "the value is 2.5, above 2 counts: ceil(5 x 2.5 / 1.5) is 9."),
+                ("scale_to: {value: {query: q}, steps: [{from: 0, size: 2}, {from: 3, size: 6}]}", 5, 4,
+                 "the value is 4, from 3 counts: the size is 6."),
+                ("track: {value: 100, query: q}", 5, 150, "ceil(5 x 150 / 100) is 8."),
+                ("track: {average_value: 100, query: q}", 5, 720, "ceil(720 / 100) is 8."),
+                ("track: {average_value: 100, query: q}", 5, 520,
+                 "The tracked value is close enough to its goal. 520 of 5 x 100 is within the tolerance: the size is 5."),
+                ("pass_through: {query: q}", 5, 6.2, "ceil(6.2) is 7.")):
+            (self.folder / "rules.yaml").write_text(
+                RULES + f"  - {{name: own, match: ['alertname=\"Own\"'], target: web, {action}}}\n", encoding="utf-8")
+            queries = f"queries: [{{query: q, value: {value}}}]" if value is not None else ""
+            with self.subTest(action):
+                self.fails(f"""
+                    targets: {{web: {{replicas: {size}}}}}
+                    {queries}
+                    input:
+                      - {{at: 0s, fire: {{alertname: Own}}}}
+                    expect:
+                      - {{at: 0s, target: web, replicas: 1}}
+                    """, f"      why: {why}")
+
+    def test_says_how_the_last_size_came_about_too(self):
+        self.fails("""
+            targets: {web: {replicas: 5}}
+            queries: [{query: 'sum(rate(http_requests_total{app="a"}[1m]))', value: 720}]
+            input:
+              - {at: 0s, fire: {alertname: Busy, app: a}}
+            expect:
+              - {at: 30s, target: web, replicas: 1}
+              - {at: 30s, target: web, reason: scaled}
+            """, "      why: The tracked value is close enough to its goal. 720 of 8 x 100 is within the tolerance: the size is 8."
+            " The last change: ceil(720 / 100) is 8.",
+            "      why: The tracked value is close enough to its goal. 720 of 8 x 100 is within the tolerance: the size is 8.")
+
+    def test_says_how_pods_came_to_a_size(self):
+        self.fails("""
+            targets: {web: {replicas: 2, pods: [{name: a, requests: {cpu: 1}}, {name: b, requests: {cpu: 1}}]}}
+            queries:
+              - {query: sum by (pod) (cpu), pods: {a: 1, b: 0.6}}
+            input:
+              - {at: 0s, fire: {alertname: Hot}}
+            expect:
+              - {at: 0s, target: web, replicas: 1}
+            """, "      why: ceil(2 x 80 % / 50 %) is 4.")
+
+    def test_says_how_a_step_of_give_back_came_to_a_size(self):
+        (self.folder / "rules.yaml").write_text(
+            RULES.replace("scale_up: {by: 5}}", "scale_up: {by: 5}, on_resolved: {give_back: {step: 50%}}, guard: none}"),
+            encoding="utf-8")
+        for at, size, why in ("6m", 6, "9 less ceil(50 % of 5) is 6."), ("11m", 4, "give_back: the size before the incident is 4."):
+            self.fails(f"""
+                targets: {{web: {{replicas: 4}}}}
+                input:
+                  - {{at: 0s, fire: {{alertname: Worse}}}}
+                  - {{at: 30s, resolve: {{alertname: Worse}}}}
+                expect:
+                  - {{at: {at}, target: web, replicas: 20}}
+                """, f"        replicas: expected 20, got {size}", f"      why: {why}")
 
     def test_sizes_with_a_unit_are_told_in_both_notations(self):
         self.fails(

@@ -5,12 +5,15 @@
 #ifndef ALERTSCALER_TOOLS_EXPLAIN_H
 #define ALERTSCALER_TOOLS_EXPLAIN_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include <jansson.h>
 
 #include <alertscaler/base/time.h>
+#include <alertscaler/decide/decide.h>
 
 struct as_explanation { /* records of the action log; all borrowed */
     json_t *decision;
@@ -46,6 +49,14 @@ void as_explain_visit_gates(const struct as_explanation *explanation, as_explain
 
 /* A rule's action as in a record ({"scale_up": {"by": "50%"}}): "scale_up by 50%". */
 void as_explain_print_action(json_t *action, FILE *out);
+
+/* How the proposal with this index became its size: "4 plus ceil(50 % of 4) is 6". False: nothing
+ * is written, as it has no short formula or no size. */
+bool as_explain_put_arithmetic(FILE *out, const struct as_decide_input *input, size_t i,
+                               const struct as_proposal_result *result);
+/* A change of `size` by an amount of `of`: "9 less ceil(50 % of 5)". */
+void as_explain_put_change(FILE *out, int32_t size, bool up, const struct as_amount *amount,
+                           int64_t of, bool rounds_up);
 
 /* A new value: the records and the sentences. */
 json_t *as_explain_make_json(const struct as_explanation *explanation);
