@@ -925,6 +925,26 @@ static char *explain_find_nearest(const char *asked, const struct log_files *fil
     return spelling.nearest;
 }
 
+/* The order is the only thing that is known of the target. */
+static void fail_with_command(const struct as_args *args, const char *target, const char *until,
+                              const json_t *command, const char *nearest)
+{
+    const char *outcome = as_record_get_text(command, "outcome");
+    const char *word = as_record_get_text(command, "command");
+    const char *time = as_record_get_text(command, "time");
+    if (!*outcome || strcmp(outcome, "done") == 0)
+        (void)as_cli_fail(args,
+                          "nothing was decided on \"%s\" up to %s; an operator ordered: %s, at %s",
+                          target, until, word, time);
+    else
+        (void)as_cli_fail(args,
+                          "nothing was decided on \"%s\" up to %s; the command %s was refused at "
+                          "%s: %s%s%s%s",
+                          target, until, word, time, as_record_get_text(command, "message"),
+                          nearest ? "; did you mean \"" : "", nearest ? nearest : "",
+                          nearest ? "\"?" : "");
+}
+
 static int fail_to_find(const struct as_args *args, const struct search *search,
                         const struct log_files *files)
 {
@@ -933,13 +953,9 @@ static int fail_to_find(const struct as_args *args, const struct search *search,
     as_wall_time_print_short(search->first.set ? search->first.at : search->at, text);
     const json_t *command = json_array_get(search->commands, json_array_size(search->commands) - 1);
     AS_CLEANUP(as_free_p)
-    char *nearest =
-        command || search->first.set ? NULL : explain_find_nearest(search->target, files);
+    char *nearest = search->first.set ? NULL : explain_find_nearest(search->target, files);
     if (command && !search->first.set)
-        (void)as_cli_fail(args,
-                          "nothing was decided on \"%s\" up to %s; an operator ordered: %s, at %s",
-                          search->target, text, as_record_get_text(command, "command"),
-                          as_record_get_text(command, "time"));
+        fail_with_command(args, search->target, text, command, nearest);
     else if (search->first.set)
         (void)as_cli_fail(args, "the first decision on \"%s\" in the log is of %s", search->target,
                           text);

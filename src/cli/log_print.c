@@ -132,12 +132,13 @@ static void put_texts(const struct print *print, const char *before, const json_
     }
 }
 
-static void put_repeats(const struct print *print, json_t *record)
+/* They are repeats of the record before, not of this one. */
+static void put_repeats(const struct print *print, json_t *record, const char *what)
 {
-    long long repeats = get_number(record, "repeats");
-
+    const long long repeats = get_number(record, "repeats");
     if (repeats > 0)
-        fprintf(print->out, " (and %lld equal before)", repeats);
+        fprintf(print->out, " (the %s before came %lld more time%s)", what, repeats,
+                repeats == 1 ? "" : "s");
 }
 
 static void print_notification(const struct print *print, json_t *record)
@@ -231,6 +232,8 @@ static void print_command(const struct print *print, json_t *record)
     if (strcmp(outcome, "done") == 0)
         return;
     fputs(": ", print->out);
+    if (strcmp(outcome, "refused") != 0)
+        put_colored(print, RED, "refused, ");
     put_colored(print, RED, outcome);
     put_text_after(print, ": ", as_record_get_text(record, "message"));
 }
@@ -300,7 +303,7 @@ static void print_decision(const struct print *print, json_t *record)
                    as_record_get_text(json_object_get(record, "contended"), "until"));
     if (*as_record_get_text(record, "former_uid"))
         fputs(", of another object than before", print->out);
-    put_repeats(print, record);
+    put_repeats(print, record, "decision");
 }
 
 static void log_print_action(const struct print *print, json_t *record)
@@ -322,7 +325,7 @@ static void log_print_action(const struct print *print, json_t *record)
     if (json_is_number(duration))
         fprintf(print->out, ", %.0f ms", json_number_value(duration) * 1000);
     put_text_after(print, ": ", as_record_get_text(record, "message"));
-    put_repeats(print, record);
+    put_repeats(print, record, "failure");
 }
 
 /* web: 4 -> 14: approved by ada, rule big, request 01K..., until ...: the sale */

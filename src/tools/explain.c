@@ -1053,6 +1053,27 @@ static void explain_print_progress(FILE *out, const json_t *decision)
             fprintf(out, "%s\n", causes[i].meaning);
 }
 
+/* The size that an operator's command set after the decision, which knows nothing of it. */
+static void explain_print_ordered(FILE *out, const struct as_explanation *explanation,
+                                  const char *unit)
+{
+    const json_t *last = NULL, *action;
+    char text[AS_SIZE_TEXT_SIZE];
+    int32_t to;
+    size_t i;
+    json_array_foreach(explanation->actions, i, action)
+    {
+        if (*as_record_get_text(action, "command") &&
+            strcmp(as_record_get_text(action, "kind"), "action") == 0 &&
+            strcmp(as_record_get_text(action, "outcome"), as_reason_get_word(AS_REASON_APPLIED)) ==
+                0)
+            last = action;
+    }
+    if (last && as_record_get_size(last, "to", &to))
+        fprintf(out, "Since then an operator's command has set the size to %s.\n",
+                as_unit_print_size(unit, to, text));
+}
+
 static void print_result(const struct explained *explained, FILE *out)
 {
     const struct as_explanation *explanation = explained->explanation;
@@ -1073,6 +1094,7 @@ static void print_result(const struct explained *explained, FILE *out)
                 as_unit_print_size(unit, to, other));
     explain_put(out, "", as_record_get_text(output, "reason"), ".\n");
     explain_put(out, "", explain_get_meaning(output, "reason"), "\n");
+    explain_print_ordered(out, explanation, unit);
     print_holder(out, json_object_get(output, "held_by"));
     explain_print_progress(out, explanation->decision);
     if (as_record_get_size(output, "would", &would))

@@ -169,6 +169,35 @@ class Explain(unittest.TestCase):
                              f'no decision on "{name}" up to .*; did you mean "workers"\\?\n$')
         self.assertIn(f'did you mean "{WORKERS}"?', self.explain(f"--target={WORKERS}/", LOG, status=1))
 
+    def test_a_command_that_was_refused_is_no_order(self):
+        def make(outcome, **more):
+            return json.dumps({"v": 1, "kind": "command", "time": "2126-11-21T03:09:00Z", "command": "pause", "target": "wrokers",
+                               "who": "ada", "reason": "r", "outcome": outcome, **more}) + "\n"
+        told = self.explain("--target=wrokers", "-", data="".join(LINES) + make("unknown_target", message="no such target"), status=1)
+        self.assertRegex(told, r'nothing was decided on "wrokers" up to .*; the command pause was refused at 2126-11-21T03:09:00Z: '
+                               r'no such target; did you mean "workers"\?\n$')
+        told = self.explain("--target=wrokers", "-", data="".join(LINES) + make("done"), status=1)
+        self.assertIn("; an operator ordered: pause, at 2126-11-21T03:09:00Z\n", told)
+        told = run("log", "--kind=command", "-", data=make("unknown_target", message="no such target"))[1]
+        self.assertTrue(told.endswith("pause wrokers by ada: r: refused, unknown_target: no such target\n"), told)
+        told = run("log", "--kind=command", "-", data=make("refused", message="a pool has no size"))[1]
+        self.assertTrue(told.endswith("pause wrokers by ada: r: refused: a pool has no size\n"), told)
+
+    def test_a_size_that_a_command_set_after_the_decision(self):
+        action = {**next(r for r in RECORDS if r["kind"] == "action"), "time": DECISIONS[2]["time"], "command": "01K", "from": 9, "to": 12,
+                  "seq": DECISIONS[2]["seq"] + 1}
+        action.pop("decision")
+        lines = [line for record, line in zip(RECORDS, LINES) if record["time"] <= DECISIONS[2]["time"]]
+        arguments = ("--target=workers", "--at=now", "-")
+        self.assertIn("The size stays at 9: at_max.\nMore was wanted, but the size already is at or above max.\n"
+                      "Since then an operator's command has set the size to 12.\n",
+                      self.explain(*arguments, data="".join(lines) + json.dumps(action) + "\n"))
+        self.assertNotIn("Since then", self.explain(*arguments, data="".join(lines) + json.dumps({**action, "outcome": "rejected"}) + "\n"))
+
+    def test_repeats_are_of_the_decision_before(self):
+        told = run("log", "--kind=decision", "-", data=json.dumps({**DECISIONS[0], "repeats": 7}) + "\n")[1]
+        self.assertTrue(told.endswith(" (the decision before came 7 more times)\n"), told)
+
     def test_wrong_use_is_status_2(self):
         self.assertIn("--target=NAME is needed", self.explain(LOG, status=2))
         self.assertIn("No such file", self.explain("--target=workers", "/does/not/exist", status=2))

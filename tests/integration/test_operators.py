@@ -277,7 +277,7 @@ def test_from_the_command_line(make, group, tmp_path):
     lines = [line.split("command", 1)[1].strip() for line in log.stdout.splitlines()]
     assert len(lines) == 7 and lines[0].startswith("pause workers (node_group/") and lines[0].endswith(": load test"), lines
     assert lines[1].startswith("pause all by ada from 127.0.0.1:") and " to 12 by ada" in lines[3]
-    assert lines[5].endswith(": sale: out_of_bounds: 50 is outside 1 to 20; add `--force`")
+    assert lines[5].endswith(": sale: refused, out_of_bounds: 50 is outside 1 to 20; add `--force`")
     replay = subprocess.run([daemon.binary, "replay", str(daemon.log_file)], text=True, capture_output=True)
     assert replay.returncode == 0 and " 0 differ" in replay.stdout, replay.stdout + replay.stderr
     other = subprocess.run([daemon.binary, "replay", "--rules", str(daemon.directory / "rules"), str(daemon.log_file)],
