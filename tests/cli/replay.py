@@ -184,7 +184,7 @@ class Explain(unittest.TestCase):
         self.assertTrue(told.endswith("pause wrokers by ada: r: refused: a pool has no size\n"), told)
 
     def test_a_size_that_a_command_set_after_the_decision(self):
-        action = {**next(r for r in RECORDS if r["kind"] == "action"), "time": DECISIONS[2]["time"], "command": "01K", "from": 9, "to": 12,
+        action = {**next(r for r in RECORDS if r["kind"] == "action" and r["outcome"] == "applied"), "time": DECISIONS[2]["time"], "command": "01K", "from": 9, "to": 12,
                   "seq": DECISIONS[2]["seq"] + 1}
         action.pop("decision")
         lines = [line for record, line in zip(RECORDS, LINES) if record["time"] <= DECISIONS[2]["time"]]
