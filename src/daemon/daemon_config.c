@@ -16,6 +16,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/daemon/daemon_process.h>
 #include <alertscaler/daemon/web_tls.h>
+#include <alertscaler/doc/yaml_tree.h>
+#include <alertscaler/http/secret_file.h>
 
 #include "daemon_private.h"
 
@@ -192,6 +194,75 @@ static void daemon_web_use(struct daemon *daemon, struct daemon_web_file web)
     daemon_web_warn_open(daemon);
 }
 
+/* A key of a list of `receiver` that names a file. */
+struct named_secret {
+    const char *list, *key;
+    size_t index;
+};
+
+static bool config_is_readable(const char *path)
+{
+    struct as_secret_file file;
+    const char *text;
+    as_secret_file_init(&file, path);
+    const int status = as_secret_file_get(&file, (as_mono_time){0}, 0, &text, NULL);
+    as_secret_file_deinit(&file);
+    return status == 0;
+}
+
+/* The first file that the credentials need and that is not usable. False: there is none. */
+static bool config_find_unreadable(const struct as_receiver_settings *settings,
+                                   struct named_secret *found_out)
+{
+    for (size_t i = 0; i < settings->token_count; i++) {
+        if (config_is_readable(settings->tokens[i].file))
+            continue;
+        *found_out = (struct named_secret){"tokens", "file", i};
+        return true;
+    }
+    for (size_t i = 0; i < settings->hmac_count; i++) {
+        if (config_is_readable(settings->hmac[i].secret_file))
+            continue;
+        *found_out = (struct named_secret){"hmac", "secret_file", i};
+        return true;
+    }
+    return false;
+}
+
+/* The settings have no places: the file is parsed again. 0: the line is not known. */
+static uint32_t config_find_line(const char *path, const struct named_secret *secret)
+{
+    struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
+    AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
+    uint32_t line = 0;
+    if (as_yaml_load(path, &diagnostics, &tree) == AS_YAML_OK) {
+        const struct as_yaml_node *list =
+            as_yaml_find(as_yaml_find(as_yaml_get_root(tree), "receiver"), secret->list);
+        const struct as_yaml_node *file =
+            list && list->kind == AS_YAML_LIST && secret->index < list->count
+                ? as_yaml_find(list->items[secret->index], secret->key)
+                : NULL;
+        line = file ? file->place.line : 0;
+    }
+    as_diagnostics_deinit(&diagnostics);
+    return line;
+}
+
+/* The error says where the configuration names the file that is missing. */
+static int config_make_credentials(const struct as_config *config,
+                                   const struct as_web_settings *web,
+                                   struct as_credentials **credentials_out, struct as_error *error)
+{
+    const struct as_receiver_settings *receiver = &config->settings.receiver;
+    struct named_secret secret;
+    const int status = as_credentials_new(receiver, web, credentials_out, error);
+    if (status == 0 || !config_find_unreadable(receiver, &secret))
+        return status;
+    as_error_wrap(error, "%s:%u: receiver.%s[%zu].%s", config->path,
+                  config_find_line(config->path, &secret), secret.list, secret.index, secret.key);
+    return status;
+}
+
 /* Its users get their permissions from the present configuration. */
 static int config_reload(struct daemon *daemon, bool is_repeat, struct as_error *error)
 {
@@ -200,8 +271,8 @@ static int config_reload(struct daemon *daemon, bool is_repeat, struct as_error 
     int status = daemon_web_load(daemon, is_repeat, &web, error);
     if (status != 0)
         return status;
-    status = as_credentials_new(&daemon->config->settings.receiver, daemon_web_get_settings(&web),
-                                &credentials, error);
+    status =
+        config_make_credentials(daemon->config, daemon_web_get_settings(&web), &credentials, error);
     if (status != 0) {
         (void)daemon_web_free(web);
         return status;
@@ -382,8 +453,8 @@ static int prepare_reload(struct daemon *daemon, const struct as_config_digests 
         hash_named_files(daemon, config, &web); /* before they are read */
     status = as_sandbox_check(daemon->sandbox, &sandbox, error);
     if (status == 0)
-        status = as_credentials_new(&config->settings.receiver, daemon_web_get_settings(&web),
-                                    &credentials, error);
+        status =
+            config_make_credentials(config, daemon_web_get_settings(&web), &credentials, error);
     if (status == 0)
         status = make_reviewer(daemon, &config->settings, &reviewer, error);
     if (status == 0)
@@ -608,7 +679,7 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error)
         return status;
     const struct as_web_settings *web = daemon_web_get_settings(&daemon->web.file);
     daemon->named_files = hash_named_files(daemon, daemon->config, &daemon->web.file);
-    status = as_credentials_new(&daemon->config->settings.receiver, web, &credentials, error);
+    status = config_make_credentials(daemon->config, web, &credentials, error);
     if (status != 0)
         return status;
     daemon_web_warn_open(daemon);

@@ -974,3 +974,18 @@ def test_a_read_only_disk(make, group, disk):
 def test_a_state_directory_that_is_not_there(make, group, tmp_path):
     daemon = make(make_rules(group), {"state": {"store": "sqlite", "path": str(tmp_path / "no/where/state.db")}}, start=False)
     refuse(daemon, "no/where/state.db", "No such file or directory")
+
+
+@pytest.mark.parametrize("receiver, place", [
+    ({"tokens": [{"name": "b", "file": "FOLDER/b"}, {"name": "a", "file": "FOLDER/no"}]}, "receiver.tokens[1].file: token file "),
+    ({"hmac": [{"name": "a", "secret_file": "FOLDER/no"}]}, "receiver.hmac[0].secret_file: secret of receiver.hmac `a`: "),
+])
+def test_a_token_file_that_is_not_there(make, group, tmp_path, receiver, place):
+    """The log says where the configuration names it."""
+    (tmp_path / "b").write_text("secret")
+    settings = json.loads(json.dumps(receiver).replace("FOLDER", str(tmp_path)))
+    daemon = make(make_rules(group), {"receiver": settings}, start=False)
+    refuse(daemon, f"{place}{tmp_path}/no: No such file or directory")
+    path, line = re.search(r'error="(\S+):(\d+): receiver', daemon.process.log_text()).groups()
+    with open(path, encoding="utf-8") as file:
+        assert f"{tmp_path}/no" in file.read().splitlines()[int(line) - 1]
