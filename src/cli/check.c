@@ -223,8 +223,9 @@ struct asked { /* a target; its index is its ticket */
 struct inspection {
     const struct as_config *config;
     struct as_diagnostics *diagnostics;
-    struct asked *asked; /* one for each target of the rule files */
-    size_t waiting;      /* for sizes and for who else there is */
+    struct asked *asked;     /* one for each target of the rule files */
+    size_t waiting;          /* for sizes and for who else there is */
+    struct as_buf *roles_io; /* YAML of the Roles that are missing */
 };
 
 AS_PRINTF(2, 3)
@@ -251,6 +252,8 @@ static void check_on_observed(void *context, uint64_t call_id, const struct as_o
     check_warn(inspection, "target `%s` cannot be read: %s: %s",
                inspection->config->ruleset->targets[call_id].name,
                as_reason_get_word(result->outcome), result->message);
+    if (result->right)
+        as_buf_printf(inspection->roles_io, "---\n%s", result->right);
     inspection->waiting -= asked->awaits_others;
     asked->awaits_others = false;
 }
@@ -305,12 +308,14 @@ static void check_await(const struct inspection *inspection, struct event_base *
 }
 
 /* Warnings: Kubernetes objects without templates that cannot be read, with the reason; HPAs and
- * ScaledObjects that aim at them. Changes nothing. Takes at most a minute. */
+ * ScaledObjects that aim at them. Adds the Roles that are missing. Changes nothing. Takes at most a
+ * minute. */
 static void check_targets(const struct as_config *config, const struct as_adapters *adapters,
-                          struct as_diagnostics *diagnostics)
+                          struct as_diagnostics *diagnostics, struct as_buf *roles_io)
 {
     const size_t count = config->ruleset->target_count;
-    struct inspection inspection = {.config = config, .diagnostics = diagnostics};
+    struct inspection inspection = {
+        .config = config, .diagnostics = diagnostics, .roles_io = roles_io};
     struct as_error error = AS_ERROR_INIT;
     struct as_target_port *port = NULL;
     struct event_base *base = event_base_new();
@@ -743,6 +748,7 @@ struct check {
     const struct as_config *http; /* with the access to Prometheus; NULL: as configured */
     size_t query_count;
     struct as_error unchecked; /* why they were not checked; "": they were */
+    struct as_buf roles;                /* YAML of the Roles that --cluster finds missing */
 };
 
 /* Adds an error for each query that the server, or promtool, refuses. */
@@ -789,7 +795,7 @@ static void check_settings(struct check *check, const char *path)
     if (config && !check->is_syntax_only)
         check_named_files(config, &check->diagnostics);
     if (config && check->clusters && !check->diagnostics.has_error)
-        check_targets(config, check->clusters, &check->diagnostics);
+        check_targets(config, check->clusters, &check->diagnostics, &check->roles);
     add_result(check, status, config);
 }
 
@@ -983,6 +989,16 @@ static void print_lint(const struct check *check, const struct as_args *args)
                alerts == 1 ? "" : "s", files, files == 1 ? "" : "s");
 }
 
+static void check_print_roles(const struct check *check)
+{
+    if (check->roles.size == 0 || as_buf_check(&check->roles) != 0)
+        return;
+    fputs("# To apply with `kubectl apply -f`, if alertscaler runs as the service account "
+          "alertscaler/alertscaler:\n",
+          stderr);
+    as_safe_text_put_lines(stderr, check->roles.data);
+}
+
 static int get_status(const struct check *check, const struct as_args *args)
 {
     if (check->is_unreadable)
@@ -1028,7 +1044,8 @@ static int check_run(const struct as_args *args)
                           .diagnostics = AS_DIAGNOSTICS_INIT,
                           .is_web_alone = is_web_alone(args),
                           .clusters = as_args_has(args, "cluster") ? args->adapters : NULL,
-                          .is_syntax_only = as_args_has(args, "syntax-only")};
+                          .is_syntax_only = as_args_has(args, "syntax-only"),
+                          .roles = AS_BUF_INIT(JSON_MAX)};
     bool is_json = as_str_equal(as_args_get(args, "format"), "json");
     int status = check_query_options(&check, args, &http);
     if (status)
@@ -1049,6 +1066,8 @@ static int check_run(const struct as_args *args)
         check_print_json(&check.diagnostics);
     else
         as_diagnostics_print(&check.diagnostics, stderr);
+    if (!is_json)
+        check_print_roles(&check);
     if (!check.diagnostics.has_error && !is_json) {
         check_print_summary(&check, args);
         print_lint(&check, args);
@@ -1057,6 +1076,7 @@ static int check_run(const struct as_args *args)
     as_lint_free(check.lint);
     as_web_config_free(check.web);
     as_diagnostics_deinit(&check.diagnostics);
+    as_buf_deinit(&check.roles);
     return status;
 }
 

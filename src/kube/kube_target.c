@@ -35,6 +35,7 @@
 #include "kube_writers.h"
 #include "kubernetes_resources.h"
 
+#define FORBIDDEN     403
 #define NOT_FOUND     404
 #define UNPROCESSABLE 422
 
@@ -77,6 +78,8 @@ struct call {
     bool is_cluster_wide;
     struct as_buf path; /* of the object, or its subresource */
     unsigned attempts;
+
+    char *plural; /* of the path */
 
     struct as_outcome outcome;
     /* Of the object as last read. `replicas` of a workload: in its template; -1: not countable. */
@@ -153,6 +156,7 @@ static void kube_call_free(struct call *call)
     as_flow_deinit(&call->flow);
     as_scale_request_deinit(&call->wanted);
     as_buf_deinit(&call->path);
+    free(call->plural);
     free(call);
 }
 
@@ -163,8 +167,54 @@ static const char *get_namespace(const struct call *call)
     return call->is_cluster_wide ? "" : as_target_ref_get(call->ref, "namespace");
 }
 
+/* Of "apps/v1"; "": the core group. */
+static int get_group_size(const char *api_version)
+{
+    const char *slash = strchr(api_version, '/');
+    return slash ? (int)(slash - api_version) : 0;
+}
+
+static bool is_quotable(const char *text)
+{
+    return !strpbrk(text, "\"\\");
+}
+
+/* One object may be patched, and no other: who patches a workload may change its image. The service
+ * account is that of the manifests. */
+static void call_print_role(const struct call *call, struct as_buf *out)
+{
+    const char *name = as_target_ref_get(call->ref, "name"), *namespace_ = get_namespace(call);
+    const char *api_version = as_target_ref_get(call->ref, "apiVersion");
+    const char *scope = call->is_cluster_wide ? "Cluster" : "";
+    AS_CLEANUP(as_free_p) char *role = as_xasprintf("alertscaler-%s-%s", call->plural, name);
+    AS_CLEANUP(as_free_p)
+    char *metadata =
+        call->is_cluster_wide
+            ? as_xasprintf("metadata: {name: \"%s\"}\n", role)
+            : as_xasprintf("metadata: {name: \"%s\", namespace: \"%s\"}\n", role, namespace_);
+    const bool is_patched = !call->sized.by_pods || call->sized.with_template;
+    as_buf_printf(out,
+                  "apiVersion: rbac.authorization.k8s.io/v1\nkind: %sRole\n%srules:\n"
+                  "  - apiGroups: [\"%.*s\"]\n    resources: [%s]\n    resourceNames: [\"%s\"]\n"
+                  "    verbs: [%s]\n",
+                  scope, metadata, get_group_size(api_version), api_version, call->plural, name,
+                  is_patched ? "get, patch" : "get");
+    if (call->sized.by_pods)
+        as_buf_append_str(out,
+                          "  - {apiGroups: [\"\"], resources: [pods], verbs: [get, list]}\n"
+                          "  - {apiGroups: [\"\"], resources: [pods/resize], verbs: [patch]}\n");
+    as_buf_printf(out,
+                  "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sRoleBinding\n%s"
+                  "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %sRole, name: \"%s\"}\n"
+                  "subjects: [{kind: ServiceAccount, namespace: alertscaler, name: alertscaler}]\n",
+                  scope, metadata, scope, role);
+}
+
+#define ROLE_MAX ((size_t)8 * 1024)
+
 static void report_observed(struct call *call)
 {
+    AS_CLEANUP(as_buf_deinit) struct as_buf role = AS_BUF_INIT(ROLE_MAX);
     struct as_observation observation = {.min = -1, .max = -1};
     call->dimension->fill(call, &observation);
     as_outcome_fill_observation(&call->outcome, &observation);
@@ -174,6 +224,11 @@ static void report_observed(struct call *call)
         memcpy(observation.version, call->scale.resource_version, sizeof(observation.version));
     as_sized_append_unit(call->ref, observation.version, sizeof(observation.version));
     as_sized_append_unit(call->ref, observation.uid, sizeof(observation.uid));
+    if (call->outcome.http_status == FORBIDDEN && call->sized.what != AS_SIZED_SCALE &&
+        call->plural && is_quotable(as_target_ref_get(call->ref, "name"))) {
+        call_print_role(call, &role);
+        observation.right = as_buf_check(&role) == 0 ? role.data : NULL;
+    }
     call->observed(call->context, call->call_id, &observation);
 }
 
@@ -473,6 +528,8 @@ static int kube_call_write_path(struct call *call, const char *plural)
 {
     struct as_buf *path = &call->path;
     as_buf_clear(path);
+    free(call->plural);
+    call->plural = as_xstrdup(plural);
     int status = as_kube_path_append_version(path, as_target_ref_get(call->ref, "apiVersion"));
     if (!status && !call->is_cluster_wide) {
         as_buf_append_str(path, "/namespaces");

@@ -11,6 +11,7 @@ import termios
 import time
 
 import pytest
+import yaml
 
 from harness.daemon import environment, find_binary
 from harness.http import HangUp, Server
@@ -478,3 +479,59 @@ def test_an_endless_answer_has_an_end(played):
 
 def test_a_proxy_is_not_asked_for_this_machine(played):
     assert played.run("reload", env={"http_proxy": NOBODY, "HTTP_PROXY": NOBODY}).returncode == 0
+
+
+# check --cluster
+
+
+class Forbidding:
+    """An API server that tells its kinds, and forbids everything else."""
+
+    LISTS = {"/api/v1": [("persistentvolumeclaims", "PersistentVolumeClaim", True), ("nodes", "Node", False)],
+             "/apis/apps/v1": [("deployments", "Deployment", True)]}
+
+    def __init__(self):
+        self.server = Server(self.handle)
+
+    def handle(self, asked):
+        kinds = self.LISTS.get(asked.path)
+        if kinds is None:
+            return 403, {}, {"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "it is forbidden", "code": 403}
+        return 200, {}, {"kind": "APIResourceList", "groupVersion": asked.path.split("/", 2)[2], "resources": [
+            {"name": f"{plural}{of}", "kind": kind if not of else "Scale", "namespaced": namespaced, "group": group, "version": "v1"}
+            for plural, kind, namespaced in kinds for of, group in (("", ""), ("/scale", "autoscaling"))]}
+
+
+@pytest.mark.parametrize("address, rules", [
+    ({"kind": "PersistentVolumeClaim", "namespace": "shop", "name": "data", "field": "spec.resources.requests.storage", "unit": "1Gi"},
+     [{"apiGroups": [""], "resources": ["persistentvolumeclaims"], "resourceNames": ["data"], "verbs": ["get", "patch"]}]),
+    ({"kind": "Node", "apiVersion": "v1", "name": "one", "field": "spec.count"},
+     [{"apiGroups": [""], "resources": ["nodes"], "resourceNames": ["one"], "verbs": ["get", "patch"]}]),
+    ({"kind": "Deployment", "namespace": "shop", "name": "cart", "container": "app", "resource": "memory", "unit": "64Mi",
+      "apply": "pods"},
+     [{"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": ["cart"], "verbs": ["get"]},
+      {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
+      {"apiGroups": [""], "resources": ["pods/resize"], "verbs": ["patch"]}]),
+    ({"kind": "Deployment", "namespace": "shop", "name": "cart"}, None),       # role.yaml allows the scale of all
+])
+def test_check_prints_the_role_that_is_missing(tmp_path, address, rules):
+    cluster = Forbidding()
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump({
+        "current-context": "c", "clusters": [{"name": "c", "cluster": {"server": cluster.server.url}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {"token": "t"}}]}))
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"targets": {"one": {"kubernetes": address, "max": 9}}, "rules": [
+        {"name": "slow", "match": ['alertname="Slow"'], "target": "one", "scale_up": {"by": 1}}]}))
+    (tmp_path / "alertscaler.yaml").write_text(yaml.safe_dump({
+        "rule_files": ["rules.yaml"], "clusters": {"default": {"kubeconfig": "kubeconfig"}}}))
+    done = run("check", "--cluster", str(tmp_path / "alertscaler.yaml"))
+    cluster.server.stop()
+    assert done.returncode == 0 and "target `one` cannot be read: forbidden: it is forbidden" in done.stderr, done.stderr
+    if not rules:
+        assert "Role" not in done.stderr
+        return
+    role, binding = [item for item in yaml.safe_load_all(done.stderr[done.stderr.index("# To apply"):]) if item]
+    prefix = "Cluster" if "namespace" not in address else ""
+    assert (role["kind"], binding["kind"], binding["roleRef"]["kind"]) == (f"{prefix}Role", f"{prefix}RoleBinding", f"{prefix}Role")
+    assert role["rules"] == rules and role["metadata"] == binding["metadata"]
+    assert role["metadata"].get("namespace") == address.get("namespace") and binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "namespace": "alertscaler", "name": "alertscaler"}]

@@ -158,6 +158,8 @@ struct as_observation {
     int64_t retry_after_us;              /* 0: not given */
     char request_id[AS_REQUEST_ID_SIZE]; /* "": none */
     char message[AS_MESSAGE_SIZE];
+    const char
+        *right; /* forbidden: the Role that allows it, as YAML, for people; NULL: not known */
 };
 
 struct as_nodes_config; /* decide/choose.h */
