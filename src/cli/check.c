@@ -748,7 +748,7 @@ struct check {
     const struct as_config *http; /* with the access to Prometheus; NULL: as configured */
     size_t query_count;
     struct as_error unchecked; /* why they were not checked; "": they were */
-    struct as_buf roles;                /* YAML of the Roles that --cluster finds missing */
+    struct as_buf roles;       /* YAML of the Roles that --cluster finds missing */
 };
 
 /* Adds an error for each query that the server, or promtool, refuses. */
