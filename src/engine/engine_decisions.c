@@ -484,7 +484,8 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
     FOR_CONCERNS (engine, concern)
         if (concern->fill_input)
             concern->fill_input(engine, target, observation, input);
-    input->nodes = observation->nodes;
+    /* the record outlives an observation that was held for queries */
+    input->nodes = sources_copy_nodes(&engine->arena, observation->nodes);
     input->snapshot = observation->snapshot;
     input->plan = observation->plan;
     input->plan_terms = observation->plan ? &observation->plan->terms : NULL;

@@ -57,6 +57,9 @@ void sources_read(struct as_engine *engine, const struct target *target, const s
                   const char **text_out);
 bool sources_need_pods(const struct target *target);
 bool sources_need_nodes(const struct target *target);
+/* Without the template. NULL stays NULL. */
+const struct as_nodes_seen *sources_copy_nodes(struct as_arena *arena,
+                                               const struct as_nodes_seen *nodes);
 void sources_fill_pods(struct as_engine *engine, const struct target *target,
                        const struct as_observation *observation, struct as_decide_input *input);
 int64_t sources_get_interval(const struct target *target);

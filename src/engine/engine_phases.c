@@ -436,15 +436,7 @@ static void phase_hold(struct target *target, const struct as_observation *obser
     held->observation.pods = pods;
     held->observation.backing = NULL; /* already taken */
     held->observation.backing_count = 0;
-    if (observation->nodes) {
-        struct as_nodes_seen *nodes = as_arena_alloc(&held->arena, 1, sizeof(*nodes));
-        *nodes = *observation->nodes;
-        nodes->error = as_arena_strdup(&held->arena, nodes->error);
-        for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
-            nodes->lacking[i] = as_arena_strdup(&held->arena, nodes->lacking[i]);
-        nodes->template_ = NULL; /* already taken */
-        held->observation.nodes = nodes;
-    }
+    held->observation.nodes = sources_copy_nodes(&held->arena, observation->nodes);
     target->held = held;
 }
 

@@ -379,6 +379,20 @@ static bool goes_by_limits(const struct target *target, enum as_resource resourc
     return false;
 }
 
+const struct as_nodes_seen *sources_copy_nodes(struct as_arena *arena,
+                                               const struct as_nodes_seen *nodes)
+{
+    if (!nodes)
+        return NULL;
+    struct as_nodes_seen *copy = as_arena_alloc(arena, 1, sizeof(*copy));
+    *copy = *nodes;
+    copy->error = as_arena_strdup(arena, nodes->error);
+    for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
+        copy->lacking[i] = as_arena_strdup(arena, nodes->lacking[i]);
+    copy->template_ = NULL; /* already taken */
+    return copy;
+}
+
 void sources_fill_pods(struct as_engine *engine, const struct target *target,
                        const struct as_observation *observation, struct as_decide_input *input)
 {
