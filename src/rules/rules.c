@@ -645,8 +645,11 @@ const struct schema_field schema_matcher_list[] = {
 
 bool check_matcher_list(struct loader *loader, const struct as_yaml_node *value)
 {
-    return schema_is_kind(loader, value, AS_YAML_LIST) &&
-           schema_check_count(loader, schema_matcher_list, value) && value->count > 0;
+    if (value->kind != AS_YAML_LIST) {
+        report_no_matcher_list(loader, value);
+        return false;
+    }
+    return schema_check_count(loader, schema_matcher_list, value) && value->count > 0;
 }
 
 static void parse_match(struct loader *loader, const struct as_yaml_node *value, void *object)

@@ -152,6 +152,9 @@ extern const struct schema_field schema_matcher_list[], schema_approval_forms[];
 /* A list of matchers, not empty; their texts are checked when they are compiled. */
 bool check_matcher_list(struct loader *loader, const struct as_yaml_node *value);
 
+/* The error for a node that should be a list of matchers; shows the list. */
+void report_no_matcher_list(struct loader *loader, const struct as_yaml_node *node);
+
 /* Compiles a matcher into caller's memory. False: an error was reported at its place inside. */
 bool compile_matcher(struct loader *loader, const struct as_yaml_node *node,
                      struct as_matcher *matcher);
