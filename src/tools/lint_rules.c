@@ -97,6 +97,39 @@ static void check_matchers(struct lint_run *run, struct lint_rule *rule)
                   matcher_print(list.items[pair[0]], text));
 }
 
+#define PATTERN_MAX ((size_t)300) /* bytes of a pattern that a message shows */
+
+/* The regular expression of a pattern with `*`. */
+static void print_pattern(struct as_buf *out, const char *value)
+{
+    for (; *value; value++) {
+        if (*value == '*')
+            as_buf_append_str(out, ".*");
+        else if (strchr(".+?()", *value))
+            as_buf_printf(out, "[%c]", *value);
+        else
+            as_buf_append_char(out, *value);
+    }
+}
+
+/* A value may have a `*`, as a domain of a certificate has: this is a warning only for names of
+ * alerts. */
+static void check_star(struct lint_run *run, const struct lint_rule *rule, size_t index)
+{
+    const struct as_matcher *matcher = &rule->rule->matchers[index];
+    const bool is_name = strcmp(matcher->name, "alertname") == 0;
+    const char *op = matcher->op == AS_MATCHER_EQUAL ? "=" : "!=";
+    AS_CLEANUP(as_buf_deinit) struct as_buf pattern = AS_BUF_INIT(PATTERN_MAX);
+    if (!strchr(matcher->value, '*') || strpbrk(matcher->value, "\"\\[]{}^$"))
+        return;
+    print_pattern(&pattern, matcher->value);
+    if (as_buf_check(&pattern) == 0)
+        (is_name ? lint_warn : lint_hint)(
+            run, rule->tree, lint_get_matcher(rule, index),
+            "`*` is a plain character after `%s`: a pattern is `%s%s\"%s\"`", op, matcher->name,
+            matcher->op == AS_MATCHER_EQUAL ? "=~" : "!~", pattern.data);
+}
+
 /* `=` with a pattern never matches, and nothing else reports it. */
 static void check_patterns(struct lint_run *run, const struct lint_rule *rule)
 {
@@ -110,6 +143,8 @@ static void check_patterns(struct lint_run *run, const struct lint_rule *rule)
             lint_warn(run, rule->tree, lint_get_matcher(rule, i),
                       "`%s` compares the value as it is written: a pattern needs `%s`",
                       matcher_print(matcher, text), is_negative ? "!~" : "=~");
+        else if (matcher->op == AS_MATCHER_EQUAL || is_negative)
+            check_star(run, rule, i);
     }
 }
 
