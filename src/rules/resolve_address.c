@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
@@ -41,6 +42,34 @@ static const struct {
     {"HorizontalPodAutoscaler", "autoscaling/v2", false},
 };
 
+/* Kinds of other projects with a scale subresource, and an apiVersion to write. It is an example
+ * only, because a cluster may serve another version. */
+static const struct {
+    const char *kind, *api_version;
+} other_kinds[] = {
+    {"Rollout", "argoproj.io/v1alpha1"},
+    {"MachineDeployment", "cluster.x-k8s.io/v1beta1"},
+    {"NodePool", "karpenter.sh/v1"},
+    {"CloneSet", "apps.kruise.io/v1alpha1"},
+    {"LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1"},
+};
+
+/* Users shorten names of kinds: `Deploy`, `sts`. */
+static const struct {
+    const char *word, *kind;
+} short_kinds[] = {
+    {"deploy", "Deployment"},
+    {"sts", "StatefulSet"},
+    {"rs", "ReplicaSet"},
+    {"ds", "DaemonSet"},
+    {"cj", "CronJob"},
+    {"rc", "ReplicationController"},
+    {"po", "Pod"},
+    {"cm", "ConfigMap"},
+    {"pvc", "PersistentVolumeClaim"},
+    {"hpa", "HorizontalPodAutoscaler"},
+};
+
 /* Whether the kind is known to have a scale subresource. */
 static bool kind_has_scale(const char *kind)
 {
@@ -63,11 +92,32 @@ static bool kind_has_namespace(const char *kind, const char *api_version)
     return false;
 }
 
+/* A kind without an implied version. */
+static void report_kind(struct resolver *resolver, const struct as_yaml_node *node,
+                        struct suggestion *suggestion)
+{
+    char hint[SUGGESTION_SIZE];
+    for (size_t i = 0; i < AS_ARRAY_SIZE(other_kinds); i++) {
+        if (strcasecmp(other_kinds[i].kind, node->text) != 0)
+            continue;
+        loader_report(&resolver->loader, node,
+                      "kind `%s` needs an `apiVersion`: write `kind: %s, apiVersion: %s`, or the "
+                      "version that the cluster has",
+                      node->text, other_kinds[i].kind, other_kinds[i].api_version);
+        return;
+    }
+    for (size_t i = 0; i < AS_ARRAY_SIZE(short_kinds); i++) {
+        if (strcasecmp(short_kinds[i].word, node->text) == 0)
+            suggestion->best = short_kinds[i].kind;
+    }
+    loader_report(&resolver->loader, node, "kind `%s` needs an `apiVersion`%s", node->text,
+                  suggestion_print(suggestion, hint));
+}
+
 /* The version that the kind implies; NULL: none, which was reported. */
 static const char *find_api_version(struct resolver *resolver, const struct as_yaml_node *node,
                                     bool is_scale)
 {
-    char hint[SUGGESTION_SIZE];
     struct suggestion suggestion = suggestion_start(node->text);
     for (size_t i = 0; i < AS_ARRAY_SIZE(known_kinds); i++) {
         if (strcmp(known_kinds[i].kind, node->text) == 0 && (known_kinds[i].has_scale || !is_scale))
@@ -83,8 +133,7 @@ static const char *find_api_version(struct resolver *resolver, const struct as_y
         if (known_kinds[i].has_scale || !is_scale)
             suggestion_offer(&suggestion, known_kinds[i].kind);
     }
-    loader_report(&resolver->loader, node, "kind `%s` needs an `apiVersion`%s", node->text,
-                  suggestion_print(&suggestion, hint));
+    report_kind(resolver, node, &suggestion);
     return NULL;
 }
 
