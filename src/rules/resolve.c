@@ -434,16 +434,10 @@ static void check_proof(struct resolver *resolver, const struct raw_rule *raw)
         loader_report(&resolver->loader, schema_find_key(raw->node, "on_resolved"),
                       "an alert that ends is no proof that the load is gone: this needs a `guard` "
                       "(or `guard: none`), or a `watchdog` under `receiver`");
-    if (raw->source.nodes && raw->action.kind != AS_ACTION_SCALE_UP)
+    if (raw->action.is_take || (raw->source.nodes && raw->action.kind != AS_ACTION_SCALE_UP))
         loader_report(&resolver->loader, raw->node,
-                      "the nodes' requests do not tell whether monitoring lives, and it may be "
-                      "what has failed: scaling down by `nodes` needs a `guard` (or `guard: "
-                      "none`), or a `watchdog` under `receiver`");
-    if (raw->action.is_take)
-        loader_report(
-            &resolver->loader, raw->node,
-            "that nodes are unneeded does not tell whether monitoring lives: `take` needs "
-            "a `guard` (or `guard: none`), or a `watchdog` under `receiver`");
+                      "scaling down needs proof that monitoring works: add `receiver.watchdog` to "
+                      "the configuration, or `guard: {query: ...}` or `guard: none` to the rule");
 }
 
 /* Only Kubernetes has pods; and a decision has one number per resource and pod. */
