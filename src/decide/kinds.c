@@ -338,6 +338,7 @@ const struct as_target_kind as_target_kind_kubernetes = {
     .word = "kubernetes",
     .title = "a Kubernetes object",
     .unit = "replicas",
+    .example = "{kind: Deployment, namespace: shop, name: web}",
     .owner = "cluster",
     .keys =
         {
@@ -431,6 +432,7 @@ const struct as_target_kind as_target_kind_node_group = {
     .word = "node_group",
     .title = "a node group",
     .unit = "nodes",
+    .example = "{provider: aws, name: workers}",
     .owner = "provider",
     .keys =
         {

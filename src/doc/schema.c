@@ -44,6 +44,16 @@ bool schema_is_kind(struct loader *loader, const struct as_yaml_node *node, enum
     return false;
 }
 
+bool schema_is_map(struct loader *loader, const struct as_yaml_node *node, const char *example)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    if (node->kind == AS_YAML_MAP || !example || node == as_yaml_get_root(loader->tree))
+        return schema_is_kind(loader, node, AS_YAML_MAP);
+    loader_report(loader, node, "expected a map like `%s`, found %s", example,
+                  as_yaml_describe(node, found));
+    return false;
+}
+
 static bool schema_is_text(struct loader *loader, const struct as_yaml_node *node)
 {
     char found[AS_YAML_FOUND_SIZE];
@@ -459,7 +469,7 @@ static void check_required(struct loader *loader, const struct schema *schema,
 void schema_parse(struct loader *loader, const struct schema *schema,
                   const struct as_yaml_node *node, const struct as_yaml_node *at, void *object)
 {
-    if (!schema_is_kind(loader, node, AS_YAML_MAP))
+    if (!schema_is_map(loader, node, schema->example))
         return;
     for (uint32_t i = 0; i < node->count; i++) {
         const struct as_yaml_pair *pair = &node->pairs[i];

@@ -123,12 +123,13 @@ static const struct schema_field source_fields[] = {
 static const struct schema_choice source_choices[] = {{rule_source_keys, false}, {0}};
 
 static const struct schema rule_source =
-    SCHEMA("source", raw_source, source_fields, .choices = source_choices);
+    SCHEMA("source", raw_source, source_fields, .example = "{annotation: replicas}",
+           .choices = source_choices);
 
 static const struct schema rule_track =
-    SCHEMA("track", raw_track, track_fields, .base = &rule_source,
-           .base_offset = offsetof(struct raw_track, source), .choices = track_choices,
-           .finish = finish_track);
+    SCHEMA("track", raw_track, track_fields, .example = "{query: 'sum(jobs)', value: 10}",
+           .base = &rule_source, .base_offset = offsetof(struct raw_track, source),
+           .choices = track_choices, .finish = finish_track);
 
 static enum as_goal get_goal(const struct raw_track *raw)
 {
@@ -350,8 +351,8 @@ static void finish_scale(struct loader *loader, const struct as_yaml_node *node,
 static const struct schema_choice scale_choices[] = {
     {SCHEMA_ONE_OF("by", "to", "value", "fit", "take"), false}, {0}};
 
-static const struct schema scale =
-    SCHEMA("scale", raw_scale, scale_fields, .choices = scale_choices, .finish = finish_scale);
+static const struct schema scale = SCHEMA("scale", raw_scale, scale_fields, .example = "{by: 50%}",
+                                          .choices = scale_choices, .finish = finish_scale);
 
 static const struct as_step *convert_steps(struct loader *loader, const struct raw_scale *raw)
 {
@@ -516,7 +517,8 @@ static const struct schema_field give_back_fields[] = {
     {0},
 };
 
-static const struct schema give_back = SCHEMA("give_back", as_ending, give_back_fields);
+static const struct schema give_back =
+    SCHEMA("give_back", as_ending, give_back_fields, .example = "{after: 10m}");
 
 static const struct schema_field ending_down_fields[] = {AMOUNT_FIELDS(true), {0}};
 
@@ -535,7 +537,7 @@ static void finish_ending_down(struct loader *loader, const struct as_yaml_node 
 }
 
 static const struct schema ending_down =
-    SCHEMA("on_resolved.scale_down", raw_amount, ending_down_fields,
+    SCHEMA("on_resolved.scale_down", raw_amount, ending_down_fields, .example = "{by: 1}",
            .refusals = ending_down_refusals, .finish = finish_ending_down);
 
 struct raw_ending {
@@ -572,17 +574,34 @@ static struct as_ending convert_ending(const struct as_yaml_node *map, const str
     return ending;
 }
 
+static const char *const ending_words[] = {"nothing", "give_back", NULL};
+
 static const struct schema_field schema_on_resolved_forms[] = {
-    SCHEMA_FORM(WORD, .words = (const char *const[]){"nothing", "give_back", NULL}),
-    SCHEMA_FORM(MAP, .map = &on_resolved),
-    {0}};
+    SCHEMA_FORM(WORD, .words = ending_words), SCHEMA_FORM(MAP, .map = &on_resolved), {0}};
+
+/* Another value than the words and a map. */
+static void report_ending(struct loader *loader, const struct as_yaml_node *value)
+{
+    char found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE];
+    const bool is_word = value->kind == AS_YAML_SCALAR;
+    struct suggestion suggestion = suggestion_start(is_word ? value->text : "");
+    for (size_t i = 0; is_word && ending_words[i]; i++)
+        suggestion_offer(&suggestion, ending_words[i]);
+    if (suggestion.best)
+        loader_report(loader, value, "expected `nothing`, `give_back` or a map, found %s%s",
+                      as_yaml_describe(value, found), suggestion_print(&suggestion, hint));
+    else
+        loader_report(loader, value,
+                      "expected `nothing`, `give_back` or a map like `{scale_down: {by: 1}}`, "
+                      "found %s",
+                      as_yaml_describe(value, found));
+}
 
 /* The word `give_back` means the map with its defaults. */
 static void parse_on_resolved(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
     struct raw_rule *rule = object;
     struct raw_ending raw = {.scale_to = 0};
-    char found[AS_YAML_FOUND_SIZE];
     bool is_word = value->kind == AS_YAML_SCALAR;
     rule->has_ending = !is_word || strcmp(value->text, "nothing") != 0;
     if (!rule->has_ending)
@@ -591,8 +610,7 @@ static void parse_on_resolved(struct loader *loader, const struct as_yaml_node *
     if (value->kind == AS_YAML_MAP)
         schema_parse(loader, &on_resolved, value, value, &raw);
     else if (!is_word || strcmp(value->text, "give_back") != 0)
-        loader_report(loader, value, "expected `nothing`, `give_back` or a map, found %s",
-                      as_yaml_describe(value, found));
+        report_ending(loader, value);
     rule->ending = convert_ending(value, &raw);
 }
 
@@ -630,7 +648,8 @@ static const struct schema_field fallback_fields[] = {
     {0},
 };
 
-static const struct schema rule_fallback = SCHEMA("fallback", as_fallback, fallback_fields);
+static const struct schema rule_fallback =
+    SCHEMA("fallback", as_fallback, fallback_fields, .example = "{after: 5m, at_least: 3}");
 
 const struct schema *const schema_rule_parts[] = {
     &scale,       &steps,     &ladder,      &rungs,      &rule_source,   &rule_track,
@@ -795,8 +814,10 @@ static const struct schema_choice rule_choices[] = {
     {SCHEMA_ONE_OF("scale_up", "scale_down", "scale_to", "track", "pass_through", "hold"), false},
     {0}};
 
-const struct schema schema_rule =
-    SCHEMA("rule", raw_rule, rule_fields, .choices = rule_choices, .finish = rules_finish_rule);
+const struct schema schema_rule = SCHEMA(
+    "rule", raw_rule, rule_fields,
+    .example = "{name: busy, match: ['alertname=\"Busy\"'], target: web, scale_up: {by: 50%}}",
+    .choices = rule_choices, .finish = rules_finish_rule);
 
 static const struct schema_field file_fields[] = {
     SCHEMA_FIELD("targets", NAMED, raw_rule_file, targets, .count_offset = IN_FILE(target_count),

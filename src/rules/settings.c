@@ -38,6 +38,7 @@ static const struct schema_field basic_auth_fields[] = {
 
 static const struct schema basic_auth = {
     .name = "basic_auth",
+    .example = "{username: alertscaler, password_file: password}",
     .size = sizeof(struct as_http_settings),
     .fields = basic_auth_fields,
     .refusals =
@@ -70,6 +71,7 @@ static void finish_authorization(struct loader *loader, const struct as_yaml_nod
 
 static const struct schema authorization = {
     .name = "authorization",
+    .example = "{credentials_file: token}",
     .size = sizeof(struct as_http_settings),
     .fields = authorization_fields,
     .refusals =
@@ -102,6 +104,7 @@ static void finish_tls(struct loader *loader, const struct as_yaml_node *node,
 
 static const struct schema tls_config = {
     .name = "tls_config",
+    .example = "{ca_file: ca.pem}",
     .size = sizeof(struct as_http_settings),
     .fields = tls_fields,
     .refusals =
@@ -175,6 +178,7 @@ static const struct schema_field http_fields[] = {
 
 const struct schema schema_http_config = {
     .name = "http_config",
+    .example = "{tls_config: {ca_file: ca.pem}}",
     .size = sizeof(struct as_http_settings),
     .fields = http_fields,
     .refusals =
@@ -208,7 +212,8 @@ static const struct schema_field alertmanager_fields[] = {
 };
 
 static const struct schema alertmanager =
-    SCHEMA("notify.alertmanager", as_notify_settings, alertmanager_fields);
+    SCHEMA("notify.alertmanager", as_notify_settings, alertmanager_fields,
+           .example = "{urls: ['http://alertmanager:9093']}");
 
 static const struct schema_field webhook_fields[] = {
     SCHEMA_FIELD("url", URL, as_notify_settings, url, .is_required = true),
@@ -216,7 +221,8 @@ static const struct schema_field webhook_fields[] = {
     {0},
 };
 
-static const struct schema webhook = SCHEMA("notify.webhook", as_notify_settings, webhook_fields);
+static const struct schema webhook = SCHEMA("notify.webhook", as_notify_settings, webhook_fields,
+                                            .example = "{url: 'https://example.com/hook'}");
 
 #define WORD(enumerator, word, ...) [enumerator] = word,
 static const char *const on_words[] = {AS_NOTICES(WORD) NULL};
@@ -424,6 +430,7 @@ static void finish_provider(struct loader *loader, const struct as_yaml_node *no
 
 const struct schema schema_provider = {
     .name = "providers",
+    .example = "{type: aws, region: eu-central-1}",
     .size = sizeof(struct as_provider_settings),
     .fields = provider_fields,
     .refusals =
@@ -529,6 +536,7 @@ static const struct schema_field token_fields[] = {
 
 static const struct schema token = {
     .name = "tokens",
+    .example = "{name: alertmanager, file: token}",
     .size = sizeof(struct as_token_settings),
     .fields = token_fields,
     .base = &access_schema,
@@ -551,7 +559,8 @@ static const struct schema_field user_fields[] = {
 };
 
 static const struct schema user =
-    SCHEMA("users", as_user_settings, user_fields, ACCESS(as_user_settings));
+    SCHEMA("users", as_user_settings, user_fields, .example = "{name: alertmanager}",
+           ACCESS(as_user_settings));
 
 static const struct schema_field certificate_fields[] = {
     SCHEMA_FIELD("name", NAME, as_certificate_settings, name, .is_required = true),
@@ -637,7 +646,9 @@ static const struct schema_field token_review_fields[] = {
 };
 
 static const struct schema token_review =
-    SCHEMA("token_review", as_token_review_settings, token_review_fields);
+    SCHEMA("token_review", as_token_review_settings, token_review_fields,
+           .example = "{cluster: default, allow: [{name: prometheus, group: "
+                      "'system:serviceaccounts:monitoring'}]}");
 
 static void parse_watchdog_match(struct loader *loader, const struct as_yaml_node *value,
                                  void *object)
@@ -663,7 +674,8 @@ static const struct schema_field watchdog_fields[] = {
     {0},
 };
 
-static const struct schema watchdog = SCHEMA("watchdog", as_receiver_settings, watchdog_fields);
+static const struct schema watchdog = SCHEMA("watchdog", as_receiver_settings, watchdog_fields,
+                                             .example = "{match: ['alertname=\"Watchdog\"']}");
 
 static const struct schema_field receiver_fields[] = {
     SCHEMA_FIELD("max_body", SIZE, as_receiver_settings, max_body, .min = 1024,
@@ -731,7 +743,8 @@ static void finish_receiver(struct loader *loader, const struct as_yaml_node *no
 }
 
 const struct schema schema_receiver =
-    SCHEMA("receiver", as_receiver_settings, receiver_fields, .finish = finish_receiver);
+    SCHEMA("receiver", as_receiver_settings, receiver_fields,
+           .example = "{tokens: [{name: alertmanager, file: token}]}", .finish = finish_receiver);
 
 const struct schema *const schema_receiver_parts[] = {
     &access_schema, &token, &user, &certificate, &hmac, &token_review, &review, &watchdog, NULL};
@@ -754,7 +767,8 @@ static const struct schema_field settings_alertmanager_fields[] = {
 };
 
 static const struct schema settings_alertmanager =
-    SCHEMA("alertmanager", as_alertmanager_settings, settings_alertmanager_fields);
+    SCHEMA("alertmanager", as_alertmanager_settings, settings_alertmanager_fields,
+           .example = "{urls: ['http://alertmanager:9093']}");
 
 static const struct schema_field prometheus_fields[] = {
     SCHEMA_FIELD("url", URL, as_prometheus_settings, url, .is_required = true),
@@ -765,7 +779,8 @@ static const struct schema_field prometheus_fields[] = {
 };
 
 static const struct schema prometheus =
-    SCHEMA("prometheus", as_prometheus_settings, prometheus_fields);
+    SCHEMA("prometheus", as_prometheus_settings, prometheus_fields,
+           .example = "{url: 'http://prometheus:9090'}");
 
 static const struct schema_field cluster_fields[] = {
     SCHEMA_FIELD("kubeconfig", PATH, as_cluster_settings, kubeconfig),
@@ -773,7 +788,8 @@ static const struct schema_field cluster_fields[] = {
     {0},
 };
 
-static const struct schema cluster = SCHEMA("clusters", as_cluster_settings, cluster_fields);
+static const struct schema cluster = SCHEMA("clusters", as_cluster_settings, cluster_fields,
+                                            .example = "{kubeconfig: edge.kubeconfig}");
 
 static const struct schema_field action_limit_fields[] = {
     SCHEMA_FIELD("max", INT, as_limit_settings, actions_max, .is_required = true, .min = 1,
@@ -783,8 +799,8 @@ static const struct schema_field action_limit_fields[] = {
     {0},
 };
 
-static const struct schema action_limit =
-    SCHEMA("limits.actions", as_limit_settings, action_limit_fields);
+static const struct schema action_limit = SCHEMA(
+    "limits.actions", as_limit_settings, action_limit_fields, .example = "{max: 10, per: 1m}");
 
 static const struct schema_field scale_down_limit_fields[] = {
     SCHEMA_FIELD("max", PERCENT, as_limit_settings, scale_down_milli_percent, .is_required = true,
@@ -795,7 +811,8 @@ static const struct schema_field scale_down_limit_fields[] = {
 };
 
 static const struct schema scale_down_limit =
-    SCHEMA("limits.scale_down", as_limit_settings, scale_down_limit_fields);
+    SCHEMA("limits.scale_down", as_limit_settings, scale_down_limit_fields,
+           .example = "{max: 50%, per: 1h}");
 
 static const struct schema_field limit_fields[] = {
     {.key = "actions", .type = SCHEMA_MAP, .map = &action_limit},
@@ -803,7 +820,8 @@ static const struct schema_field limit_fields[] = {
     {0},
 };
 
-static const struct schema limits = SCHEMA("limits", as_limit_settings, limit_fields);
+static const struct schema limits =
+    SCHEMA("limits", as_limit_settings, limit_fields, .example = "{actions: {max: 10, per: 1m}}");
 
 static const struct schema_field lease_fields[] = {
     SCHEMA_FIELD("name", NAME, as_lease_settings, name, .fallback = "alertscaler"),
@@ -845,8 +863,8 @@ static void finish_lease(struct loader *loader, const struct as_yaml_node *node,
                       "`retry_period` must be shorter than `renew_deadline` / 1.2");
 }
 
-static const struct schema lease =
-    SCHEMA("state.lease", as_lease_settings, lease_fields, .finish = finish_lease);
+static const struct schema lease = SCHEMA("state.lease", as_lease_settings, lease_fields,
+                                          .example = "{duration: 15s}", .finish = finish_lease);
 
 static const struct schema_field state_fields[] = {
     SCHEMA_FIELD("store", WORD, as_state_settings, store,
@@ -877,8 +895,8 @@ static void finish_state(struct loader *loader, const struct as_yaml_node *node,
     }
 }
 
-static const struct schema state =
-    SCHEMA("state", as_state_settings, state_fields, .finish = finish_state);
+static const struct schema state = SCHEMA("state", as_state_settings, state_fields,
+                                          .example = "{store: kubernetes}", .finish = finish_state);
 
 static const struct schema_field action_log_fields[] = {
     SCHEMA_FIELD("path", PATH, as_action_log_settings, path,
@@ -890,8 +908,8 @@ static const struct schema_field action_log_fields[] = {
     {0},
 };
 
-static const struct schema action_log =
-    SCHEMA("action_log", as_action_log_settings, action_log_fields);
+static const struct schema action_log = SCHEMA(
+    "action_log", as_action_log_settings, action_log_fields, .example = "{path: actions.jsonl}");
 
 static const struct schema_field kill_switch_fields[] = {
     SCHEMA_FIELD("file", PATH, as_kill_switch_settings, file, .is_required = true),
@@ -899,7 +917,8 @@ static const struct schema_field kill_switch_fields[] = {
 };
 
 static const struct schema kill_switch =
-    SCHEMA("kill_switch", as_kill_switch_settings, kill_switch_fields);
+    SCHEMA("kill_switch", as_kill_switch_settings, kill_switch_fields,
+           .example = "{file: /etc/alertscaler/stop}");
 
 static const struct schema_field settings_fields[] = {
     SCHEMA_FIELD("rule_files", STRINGS, as_settings, rule_files,

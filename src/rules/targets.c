@@ -241,8 +241,10 @@ static void finish_schedule(struct loader *loader, const struct as_yaml_node *no
         schedule->of.days = AS_SCHEDULE_ALL_DAYS;
 }
 
-static const struct schema target_schedules =
-    SCHEMA("schedules", raw_schedule, schedule_fields, .finish = finish_schedule);
+static const struct schema target_schedules = SCHEMA(
+    "schedules", raw_schedule, schedule_fields,
+    .example = "{name: morning, timezone: Europe/Berlin, from: '07:00', to: '19:00', min: 4}",
+    .finish = finish_schedule);
 
 /*
  * `nodes.select`: the labels of a group's nodes, for providers that do not name instances.
@@ -451,7 +453,8 @@ static const struct schema_field unneeded_fields[] = {
     {0},
 };
 
-static const struct schema nodes_unneeded = SCHEMA("nodes.unneeded", raw_unneeded, unneeded_fields);
+static const struct schema nodes_unneeded =
+    SCHEMA("nodes.unneeded", raw_unneeded, unneeded_fields, .example = "{below: 50%, for: 10m}");
 
 static const struct schema_field schema_keep_forms[] = {SCHEMA_FORM(WORDS, .words = kept), {0}};
 
@@ -547,9 +550,9 @@ static void finish_range(struct loader *loader, const struct as_yaml_node *node,
 }
 
 static const struct schema pool_cpu =
-    SCHEMA("pool.cpu", as_pool_range, cpu_fields, .finish = finish_range);
-static const struct schema pool_memory =
-    SCHEMA("pool.memory", as_pool_range, memory_fields, .finish = finish_range);
+    SCHEMA("pool.cpu", as_pool_range, cpu_fields, .example = "{max: 100}", .finish = finish_range);
+static const struct schema pool_memory = SCHEMA("pool.memory", as_pool_range, memory_fields,
+                                                .example = "{max: 400Gi}", .finish = finish_range);
 
 static void parse_cpu_price(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
@@ -576,7 +579,8 @@ static const struct schema_field price_fields[] = {
     {0},
 };
 
-static const struct schema pool_pod_price = SCHEMA("pool.pod_price", raw_pod_price, price_fields);
+static const struct schema pool_pod_price =
+    SCHEMA("pool.pod_price", raw_pod_price, price_fields, .example = "{cpu: 0.04, memory: 0.005}");
 
 static const struct schema_field at_once_fields[] = {
     SCHEMA_FIELD("empty", INT, raw_at_once, empty, .min = 1, .max = NODES_MAX, .fallback = "10"),
@@ -584,7 +588,8 @@ static const struct schema_field at_once_fields[] = {
     {0},
 };
 
-static const struct schema pool_at_once = SCHEMA("pool.at_once", raw_at_once, at_once_fields);
+static const struct schema pool_at_once =
+    SCHEMA("pool.at_once", raw_at_once, at_once_fields, .example = "{empty: 10, drain: 1}");
 
 static const struct schema_field pool_fields[] = {
     SCHEMA_FIELD("groups", STRINGS, raw_pool, groups, .is_required = true,
@@ -613,7 +618,8 @@ static void init_pool(struct loader *loader, void *object)
     ((struct raw_pool *)object)->of = as_pool_config_default;
 }
 
-static const struct schema target_pool = SCHEMA("pool", raw_pool, pool_fields, .init = init_pool);
+static const struct schema target_pool =
+    SCHEMA("pool", raw_pool, pool_fields, .example = "{groups: [small, large]}", .init = init_pool);
 
 /*
  * The tables of `targets.<name>.nodes`: how instances of a node group are nodes of a cluster, and
@@ -831,10 +837,10 @@ static void finish_template(struct loader *loader, const struct as_yaml_node *no
     }
 }
 
-static const struct schema nodes_template =
-    SCHEMA("nodes.template", as_node_template_config, template_fields, .other = targets_take_named,
-           .describe_map = json_schema_describe_resources, .init = init_template,
-           .finish = finish_template);
+static const struct schema nodes_template = SCHEMA(
+    "nodes.template", as_node_template_config, template_fields, .example = "{cpu: 4, memory: 16Gi}",
+    .other = targets_take_named, .describe_map = json_schema_describe_resources,
+    .init = init_template, .finish = finish_template);
 
 /* `health` */
 
@@ -847,8 +853,8 @@ static const struct schema_field health_fields[] = {
     {0},
 };
 
-static const struct schema nodes_health =
-    SCHEMA("nodes.health", as_node_health_config, health_fields);
+static const struct schema nodes_health = SCHEMA(
+    "nodes.health", as_node_health_config, health_fields, .example = "{grace: 15m, newest: 50%}");
 
 /* `nodes` */
 
@@ -927,7 +933,8 @@ static void finish_nodes(struct loader *loader, const struct as_yaml_node *node,
 }
 
 static const struct schema target_nodes =
-    SCHEMA("nodes", raw_nodes, nodes_fields, .init = init_nodes, .finish = finish_nodes);
+    SCHEMA("nodes", raw_nodes, nodes_fields, .example = "{cluster: default}", .init = init_nodes,
+           .finish = finish_nodes);
 
 #define IN_TARGET(member) offsetof(struct raw_target, member)
 
@@ -952,7 +959,8 @@ static const struct schema_field cooldown_fields[] = {
     {0},
 };
 
-static const struct schema cooldown = SCHEMA("cooldown", as_cooldown, cooldown_fields);
+static const struct schema cooldown =
+    SCHEMA("cooldown", as_cooldown, cooldown_fields, .example = "{up: 3m, down: 5m}");
 
 /* HPA's `behavior` */
 
@@ -1016,10 +1024,12 @@ static const struct schema_field up_fields[] = DIRECTION_FIELDS("0");
 static const struct schema_field down_fields[] = DIRECTION_FIELDS("300");
 
 static const struct schema scale_up =
-    SCHEMA("behavior.scaleUp", raw_direction, up_fields, .refusals = direction_refusals);
+    SCHEMA("behavior.scaleUp", raw_direction, up_fields,
+           .example = "{stabilizationWindowSeconds: 0}", .refusals = direction_refusals);
 
 static const struct schema scale_down =
-    SCHEMA("behavior.scaleDown", raw_direction, down_fields, .refusals = direction_refusals);
+    SCHEMA("behavior.scaleDown", raw_direction, down_fields,
+           .example = "{stabilizationWindowSeconds: 300}", .refusals = direction_refusals);
 
 static const struct schema_field behavior_fields[] = {
     SCHEMA_FIELD("scaleUp", MAP, raw_behavior, up, .map = &scale_up),
@@ -1027,7 +1037,9 @@ static const struct schema_field behavior_fields[] = {
     {0},
 };
 
-static const struct schema behavior = SCHEMA("behavior", raw_behavior, behavior_fields);
+static const struct schema behavior =
+    SCHEMA("behavior", raw_behavior, behavior_fields,
+           .example = "{scaleDown: {stabilizationWindowSeconds: 300}}");
 
 static void convert_direction(const struct raw_direction *raw, struct as_scaling_rules *rules)
 {
@@ -1068,7 +1080,8 @@ static const struct schema_field tolerance_fields[] = {
     {0},
 };
 
-static const struct schema tolerance = SCHEMA("tolerance", raw_tolerance, tolerance_fields);
+static const struct schema tolerance =
+    SCHEMA("tolerance", raw_tolerance, tolerance_fields, .example = "{up: 10%, down: 10%}");
 
 static void parse_tolerance(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
@@ -1123,6 +1136,7 @@ static const struct schema_field shared_fields[] = {
 
 const struct schema schema_policy = {
     .name = "defaults",
+    .example = "{cooldown: {up: 3m, down: 5m}}",
     .size = sizeof(struct as_target_defaults),
     .fields = shared_fields,
     .refusals =
@@ -1148,7 +1162,8 @@ static const struct schema_field allow_fields[] = {
     {0},
 };
 
-static const struct schema allow = SCHEMA("allow", raw_allow, allow_fields);
+static const struct schema allow =
+    SCHEMA("allow", raw_allow, allow_fields, .example = "{names: [web]}");
 
 static const struct schema_field target_fields[] = {
     SCHEMA_FIELD("nodes", MAP, raw_target, nodes, .map = &target_nodes),
@@ -1222,7 +1237,7 @@ static void parse_address(struct loader *loader, const struct as_target_kind *ki
 {
     bool is_readable = true;
     target->kind = kind;
-    if (!schema_is_kind(loader, map, AS_YAML_MAP))
+    if (!schema_is_map(loader, map, kind->example))
         return;
     for (size_t i = 0; kind->keys[i].is_valid; i++)
         target->values[i] = kind->keys[i].fallback;
@@ -1279,9 +1294,10 @@ static const struct schema_refusal target_refusals[] = {
 };
 
 const struct schema schema_target =
-    SCHEMA("target", raw_target, target_fields, .base = &schema_policy,
-           .base_offset = IN_TARGET(policy), .refusals = target_refusals, .other = take_address,
-           .describe_keys = json_schema_describe_addresses,
+    SCHEMA("target", raw_target, target_fields,
+           .example = "{kubernetes: {kind: Deployment, namespace: shop, name: web}, max: 10}",
+           .base = &schema_policy, .base_offset = IN_TARGET(policy), .refusals = target_refusals,
+           .other = take_address, .describe_keys = json_schema_describe_addresses,
            .describe_map = json_schema_describe_address_choice, .offer_other = offer_kinds,
            .init = init_target, .finish = finish_target);
 

@@ -76,10 +76,11 @@ enum as_allow {
 const char *as_allow_get_word(enum as_allow allow); /* "clusters" */
 
 struct as_target_kind {
-    const char *word;  /* in rule files, ids, state, metrics */
-    const char *title; /* in errors: "a node group" */
-    const char *unit;  /* of its size, in the plural */
-    const char *owner; /* the key that names the cluster or provider to ask */
+    const char *word;    /* in rule files, ids, state, metrics */
+    const char *title;   /* in errors: "a node group" */
+    const char *unit;    /* of its size, in the plural */
+    const char *example; /* an address in a rule file, in errors; NULL: none */
+    const char *owner;   /* the key that names the cluster or provider to ask */
     /* In the order of their values in an id. If the last row takes all other keys, an id ends with
      * the values of the place (struct as_address_field), then the name, or the URL if there is no
      * name. */

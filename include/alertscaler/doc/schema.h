@@ -129,7 +129,8 @@ struct schema {
     const char *name;                  /* for the documentation: "target", "http_config" */
     size_t size;                       /* of the struct that the map fills */
     const struct schema_field *fields; /* ends with one without key */
-    const struct schema *base;         /* more keys, filled in at base_offset */
+    const char *example;       /* a short map, for the error about a value of another kind */
+    const struct schema *base; /* more keys, filled in at base_offset */
     size_t base_offset;
     const struct schema_refusal *refusals; /* ends with one without key; NULL: none */
     const struct schema_choice *choices;   /* checked before `finish`; NULL: none */
@@ -168,6 +169,8 @@ void schema_parse(struct loader *loader, const struct schema *schema,
 bool schema_parse_value(struct loader *loader, const struct schema_field *field,
                         const struct as_yaml_node *value, void *object);
 bool schema_is_kind(struct loader *loader, const struct as_yaml_node *node, enum as_yaml_kind kind);
+/* As schema_is_kind of a map; the error shows the example. NULL: none. */
+bool schema_is_map(struct loader *loader, const struct as_yaml_node *node, const char *example);
 bool schema_parse_i64(struct loader *loader, const struct as_yaml_node *node, int64_t min,
                       int64_t max, int64_t *out);
 bool schema_parse_number(struct loader *loader, const struct as_yaml_node *node, double *out);

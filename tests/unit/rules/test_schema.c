@@ -36,8 +36,32 @@ static void check_field(const struct schema *schema, const struct schema_field *
         cr_expect_str_neq(row->key, field->key, "%s.%s: refused too", schema->name, field->key);
 }
 
+/* What a message shows can be read. */
+static void check_example(const struct schema *schema)
+{
+    struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_yaml_tree *tree = NULL;
+    cr_assert_eq(
+        as_yaml_parse("example", schema->example, strlen(schema->example), &diagnostics, &tree),
+        AS_YAML_OK, "%s: %s", schema->name, schema->example);
+    struct loader loader = {
+        .tree = tree, .diagnostics = &diagnostics, .arena = &arena, .folder = ""};
+    const struct as_yaml_node *root = as_yaml_get_root(tree);
+    void *object = as_arena_alloc(&arena, 1, schema->size);
+    schema_fill_defaults(&loader, schema, object);
+    schema_parse(&loader, schema, root, root, object);
+    cr_expect_eq(diagnostics.count, 0, "%s: %s: %s", schema->name, schema->example,
+                 diagnostics.count > 0 ? diagnostics.items[0].message : "");
+    as_yaml_free(tree);
+    as_arena_deinit(&arena);
+    as_diagnostics_deinit(&diagnostics);
+}
+
 static void check_schema(const struct schema *schema)
 {
+    if (schema->example)
+        check_example(schema);
     cr_expect_not_null(schema->name);
     cr_expect_gt(schema->size, 0, "%s", schema->name);
     for (const struct schema_field *field = schema->fields; field->key; field++)
