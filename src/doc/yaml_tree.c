@@ -526,6 +526,71 @@ static int yaml_fail(struct builder *builder, struct as_yaml_place place, const 
     return -EINVAL;
 }
 
+/* Spaces before the text of a line. */
+static size_t yaml_measure_indent(const struct yaml_source *source, uint32_t line)
+{
+    return strspn(source->text + source->lines[line - 1], " ");
+}
+
+/* The line with content before this one; 0: none. */
+static uint32_t yaml_find_line_before(const struct yaml_source *source, uint32_t line)
+{
+    for (line--; line > 0; line--) {
+        const char *text = yaml_find_line(source, line);
+        text += strspn(text, " \t");
+        if (*text && *text != '#' && match_break(text) == 0)
+            return line;
+    }
+    return 0;
+}
+
+/* Whether the place is in the first `key: value` of its line. */
+static bool yaml_is_first_key(const struct yaml_source *source, yaml_mark_t mark)
+{
+    const char *line = yaml_find_line(source, (uint32_t)mark.line + 1);
+    const char *colon = line ? strstr(line, ": ") : NULL;
+    return colon && (size_t)(colon - line) >= mark.column;
+}
+
+/* The indentation of a line and of those beside it, in numbers. NULL: the error is about something
+ * else. */
+static char *describe_indent(const struct yaml_source *source, const yaml_parser_t *parser)
+{
+    static const struct {
+        const char *problem, *rule;
+        bool is_deeper; /* only if it is deeper than the line before, with its first key */
+    } table[] = {
+        {"did not find expected key",
+         "keys of one map, and entries of one list, begin in one column", false},
+        {"did not find expected '-' indicator", "entries of one list begin with `- ` in one column",
+         false},
+        {"mapping values are not allowed in this context",
+         "keys of one map begin in one column; a value that holds `: ` needs quotes", true},
+    };
+    const uint32_t line = (uint32_t)parser->problem_mark.line + 1;
+    const uint32_t first = parser->context ? (uint32_t)parser->context_mark.line + 1 : 0;
+    const uint32_t before = line <= source->line_count ? yaml_find_line_before(source, line) : 0;
+    const char *rule = NULL;
+    if (before == 0)
+        return NULL;
+    const size_t indent = yaml_measure_indent(source, line);
+    const size_t other = yaml_measure_indent(source, before);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(table); i++) {
+        if (strcmp(parser->problem, table[i].problem) == 0 &&
+            (table[i].is_deeper ? indent > other && yaml_is_first_key(source, parser->problem_mark)
+                                : indent != other))
+            rule = table[i].rule;
+    }
+    if (!rule)
+        return NULL;
+    AS_CLEANUP(as_free_p)
+    char *outer = first > 0 && first < before
+                      ? as_xasprintf(", line %u by %zu", first, yaml_measure_indent(source, first))
+                      : as_xstrdup("");
+    return as_xasprintf("line %u is indented by %zu space%s, line %u by %zu%s: %s", line, indent,
+                        indent == 1 ? "" : "s", before, other, outer, rule);
+}
+
 /* libyaml's error for a text it cannot read; for the two most common mistakes also the reason. */
 static int yaml_fail_syntax(struct builder *builder)
 {
@@ -550,9 +615,11 @@ static int yaml_fail_syntax(struct builder *builder)
     if (parser->context && parser->context_mark.line != parser->problem_mark.line)
         snprintf(context, sizeof(context), " (in what begins on line %zu)",
                  parser->context_mark.line + 1);
+    AS_CLEANUP(as_free_p) char *indent = describe_indent(&builder->tree->source, parser);
     AS_CLEANUP(as_free_p)
-    char *message =
-        as_xasprintf("not valid YAML: %s%s%s", yaml_words_explain(parser->problem), context, why);
+    char *message = as_xasprintf("not valid YAML: %s%s%s",
+                                 indent ? indent : yaml_words_explain(parser->problem),
+                                 indent ? "" : context, why);
     return yaml_fail(builder, place, message);
 }
 
