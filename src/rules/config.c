@@ -526,6 +526,28 @@ static void find_rule_files(struct loading *loading)
     rule_files_check_endings(&loading->files, &loader, list);
 }
 
+/* An empty folder in place of the rules is usually a mistake: a wrong path, a volume that is not
+ * mounted. A reload would drop all rules. Names of files that are missing were reported. */
+static void check_rule_files(struct loading *loading)
+{
+    const struct as_settings *settings = &loading->config->settings;
+    const struct as_yaml_node *key =
+        loading->settings_tree
+            ? schema_find_key(as_yaml_get_root(loading->settings_tree), "rule_files")
+            : NULL;
+    if (!key || loading->has_other_rules || loading->files.count > 0 ||
+        settings->rule_file_count == 0 || settings->allow_empty_rules)
+        return;
+    for (size_t i = 0; i < settings->rule_file_count; i++) {
+        if (!strpbrk(settings->rule_files[i], "*?["))
+            return;
+    }
+    struct loader loader = make_loader(loading, loading->settings_tree);
+    loader_report(&loader, key,
+                  "no rule file is found: add a file, or set `allow_empty_rules: true` to run "
+                  "without rules");
+}
+
 static void config_load_trees(struct loading *loading)
 {
     for (size_t i = 0; i < loading->files.count; i++) {
@@ -621,6 +643,7 @@ static struct as_config *config_new(const char *path)
 static int config_load(struct loading *loading, struct as_config **config_out)
 {
     load_settings(loading);
+    check_rule_files(loading);
     rule_files_sort(&loading->files);
     config_load_trees(loading);
     load_rules(loading);

@@ -923,6 +923,7 @@ static const struct schema kill_switch =
 static const struct schema_field settings_fields[] = {
     SCHEMA_FIELD("rule_files", STRINGS, as_settings, rule_files,
                  .count_offset = SETTINGS_IN(as_settings, rule_file_count)),
+    SCHEMA_FIELD("allow_empty_rules", BOOL, as_settings, allow_empty_rules, .fallback = "false"),
     SCHEMA_FIELD("defaults", MAP, as_settings, defaults, .map = &schema_policy),
     SCHEMA_FIELD("alertmanager", MAP, as_settings, alertmanager, .map = &settings_alertmanager),
     SCHEMA_FIELD("prometheus", MAP, as_settings, prometheus, .map = &prometheus),

@@ -231,6 +231,7 @@ struct as_settings {
     const char *
         *rule_files; /* as written: paths and globs relative to the configuration's folder */
     size_t rule_file_count;
+    bool allow_empty_rules; /* rule_files may lead to no file */
     struct as_target_defaults defaults;
     struct as_alertmanager_settings alertmanager;
     struct as_prometheus_settings prometheus;

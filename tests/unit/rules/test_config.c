@@ -908,7 +908,10 @@ Test(config, unreadable)
  * told. */
 Test(config, outcomes)
 {
-    cr_assert_eq(load("rule_files: ['*.rules']\n"), AS_CONFIG_OK);
+    cr_assert_eq(load("rule_files: ['*.rules']\n"), AS_CONFIG_INVALID);
+    cr_assert_null(config);
+    cr_assert_eq(load("rule_files: []\n"), AS_CONFIG_OK);
+    cr_assert_eq(load("rule_files: ['*.rules']\nallow_empty_rules: true\n"), AS_CONFIG_OK);
     cr_assert_eq(diagnostics.count, 1);
     cr_assert_eq(diagnostics.items[0].severity, AS_SEVERITY_WARNING);
     cr_assert_eq(load("rule_files: [none.yaml]\n"), AS_CONFIG_INVALID);
