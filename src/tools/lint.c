@@ -61,7 +61,7 @@ size_t as_lint_get_alert_count(const struct as_lint *lint)
 
 struct place {
     const struct as_yaml_tree *tree;
-    const struct as_yaml_node *node;
+    const struct as_yaml_node *node, *key; /* key: of a target; NULL: a rule */
 };
 
 struct places { /* in the order of the rule set */
@@ -77,12 +77,13 @@ static void find_places(const struct as_yaml_tree *tree, struct places *places)
     for (uint32_t i = 0; targets && targets->kind == AS_YAML_MAP && i < targets->count; i++) {
         places->targets = as_xgrow(places->targets, places->target_count, &places->target_capacity,
                                    sizeof(*places->targets));
-        places->targets[places->target_count++] = (struct place){tree, targets->pairs[i].value};
+        places->targets[places->target_count++] =
+            (struct place){tree, targets->pairs[i].value, targets->pairs[i].key};
     }
     for (uint32_t i = 0; rules && rules->kind == AS_YAML_LIST && i < rules->count; i++) {
         places->rules = as_xgrow(places->rules, places->rule_count, &places->rule_capacity,
                                  sizeof(*places->rules));
-        places->rules[places->rule_count++] = (struct place){tree, rules->items[i]};
+        places->rules[places->rule_count++] = (struct place){tree, rules->items[i], NULL};
     }
 }
 
@@ -115,6 +116,30 @@ static void add_rules(struct lint_run *run, const struct places *places)
             .target_tree = places->targets[rule->target].tree,
             .target_node = places->targets[rule->target].node,
         };
+    }
+}
+
+/* A target that no rule changes, nor its schedules, bounds or pool. Another target may wait for it.
+ * Files without rules are a part of something else. */
+static void check_unused(struct lint_run *run, const struct places *places)
+{
+    const struct as_ruleset *ruleset = run->config->ruleset;
+    AS_CLEANUP(as_free_p) bool *is_used = as_xcalloc(ruleset->target_count + 1, sizeof(*is_used));
+    for (size_t i = 0; i < ruleset->rule_count; i++)
+        is_used[ruleset->rules[i].target] = true;
+    for (size_t i = 0; i < ruleset->target_count; i++) {
+        const struct as_target_config *target = &ruleset->targets[i];
+        if (target->schedule_count > 0 || target->bounds.enforce_bounds ||
+            target->of_pool != AS_NO_TARGET)
+            is_used[i] = true;
+        for (size_t k = 0; k < target->after_count; k++)
+            is_used[target->after[k]] = true;
+    }
+    for (size_t i = 0; i < ruleset->target_count && ruleset->rule_count > 0; i++) {
+        if (!is_used[i])
+            lint_warn(run, places->targets[i].tree, places->targets[i].key,
+                      "no rule has `target: %s`: no alert changes this target",
+                      ruleset->targets[i].name);
     }
 }
 
@@ -171,6 +196,7 @@ void as_lint_check(const struct as_lint *lint, const struct as_config *config,
         add_watchdog(&run);
         lint_check_credentials(&run);
         lint_check_rules(&run);
+        check_unused(&run, &places);
         lint_check_fields(&run);
         lint_check_approvals(&run);
         lint_check_alerts(&run);

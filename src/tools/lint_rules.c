@@ -277,6 +277,98 @@ static void lint_rules_check_pairs(struct lint_run *run)
     }
 }
 
+/* --- equal rules: the same but for their names --- */
+
+#define RULE_TEXT_MAX ((size_t)64 * 1024) /* larger rules are not compared */
+
+static int compare_texts(const void *left, const void *right)
+{
+    const struct as_yaml_node *a = *(const struct as_yaml_node *const *)left;
+    const struct as_yaml_node *b = *(const struct as_yaml_node *const *)right;
+    return strcmp(a->kind == AS_YAML_SCALAR ? a->text : "",
+                  b->kind == AS_YAML_SCALAR ? b->text : "");
+}
+
+static int compare_pairs(const void *left, const void *right)
+{
+    return strcmp(((const struct as_yaml_pair *)left)->key->text,
+                  ((const struct as_yaml_pair *)right)->key->text);
+}
+
+/* A text that equal nodes share: keys in order, and matchers, whose order has no meaning.
+ * `skipped`: a key of the map that is left out; NULL: none. The depth of a tree is limited. */
+static void print_node(struct as_buf *out, const struct as_yaml_node *node, bool is_sorted,
+                       const char *skipped)
+{
+    if (node->kind == AS_YAML_SCALAR) {
+        as_buf_printf(out, "%zu:%s", node->size, node->text);
+    } else if (node->kind == AS_YAML_LIST) {
+        AS_CLEANUP(as_free_p)
+        const struct as_yaml_node **items = as_xcalloc(node->count + 1, sizeof(*items));
+        for (uint32_t i = 0; i < node->count; i++)
+            items[i] = node->items[i];
+        if (is_sorted)
+            qsort(items, node->count, sizeof(*items), compare_texts);
+        as_buf_append_char(out, '[');
+        for (uint32_t i = 0; i < node->count; i++)
+            print_node(out, items[i], false, NULL);
+        as_buf_append_char(out, ']');
+    } else {
+        AS_CLEANUP(as_free_p)
+        struct as_yaml_pair *pairs = as_xcalloc(node->count + 1, sizeof(*pairs));
+        if (node->count > 0)
+            memcpy(pairs, node->pairs, node->count * sizeof(*pairs));
+        qsort(pairs, node->count, sizeof(*pairs), compare_pairs);
+        as_buf_append_char(out, '{');
+        for (uint32_t i = 0; i < node->count; i++) {
+            if (skipped && strcmp(pairs[i].key->text, skipped) == 0)
+                continue;
+            print_node(out, pairs[i].key, false, NULL);
+            print_node(out, pairs[i].value, strcmp(pairs[i].key->text, "match") == 0, NULL);
+        }
+        as_buf_append_char(out, '}');
+    }
+}
+
+struct rule_text {
+    char *text;
+    const struct lint_rule *rule;
+};
+
+static int compare_rule_texts(const void *left, const void *right)
+{
+    const struct rule_text *a = left, *b = right;
+    const int status = strcmp(a->text, b->text);
+    return status ? status : (a->rule > b->rule) - (a->rule < b->rule);
+}
+
+static void check_equal_rules(struct lint_run *run)
+{
+    AS_CLEANUP(as_free_p)
+    struct rule_text *texts = as_xcalloc(run->rule_count + 1, sizeof(*texts));
+    size_t count = 0;
+    for (size_t i = 0; i < run->rule_count && lint_spend(run, LINT_CHEAP); i++) {
+        struct as_buf text = AS_BUF_INIT(RULE_TEXT_MAX);
+        print_node(&text, run->rules[i].node, false, "name");
+        if (as_buf_check(&text) == 0)
+            texts[count++] = (struct rule_text){as_buf_take(&text, NULL), &run->rules[i]};
+        as_buf_deinit(&text);
+    }
+    qsort(texts, count, sizeof(*texts), compare_rule_texts);
+    for (size_t i = 1, first = 0; i < count; i++) {
+        char place[LINT_PLACE_SIZE];
+        const struct lint_rule *rule = texts[i].rule, *other = texts[first].rule;
+        if (strcmp(texts[i].text, texts[first].text) != 0)
+            first = i;
+        else
+            lint_warn(run, rule->tree, as_yaml_find(rule->node, "name"),
+                      "rule `%s` is equal to rule `%s` (%s): remove one of them", rule->rule->name,
+                      other->rule->name, lint_print_place(other->tree, other->node, place));
+    }
+    for (size_t i = 0; i < count; i++)
+        free(texts[i].text);
+}
+
 void lint_check_rules(struct lint_run *run)
 {
     for (size_t i = 0; i < run->rule_count; i++) {
@@ -287,6 +379,7 @@ void lint_check_rules(struct lint_run *run)
     if (run->watchdog.rule)
         check_patterns(run, &run->watchdog);
     lint_rules_check_pairs(run);
+    check_equal_rules(run);
 }
 
 /* --- targets that are fields of objects, or resources of containers --- */
