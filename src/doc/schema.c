@@ -155,6 +155,66 @@ bool schema_parse_i64(struct loader *loader, const struct as_yaml_node *node, in
     return false;
 }
 
+/* Without a suffix an integer counts units, and a quantity would be taken for one. */
+bool schema_is_quantity(const struct as_yaml_node *node)
+{
+    double number = 0;
+    return node->kind == AS_YAML_SCALAR && node->size > 1 &&
+           strchr("numkMGTPEi", node->text[node->size - 1]) &&
+           as_quantity_parse(node->text, node->size, &number) == 0;
+}
+
+/* The number of units; -1: no multiple, which is reported with its neighbours. */
+static int64_t count_units(struct loader *loader, const struct as_yaml_node *node)
+{
+    const struct as_unit *unit = &loader->unit;
+    char found[AS_YAML_FOUND_SIZE], below[AS_SIZE_TEXT_SIZE], above[AS_SIZE_TEXT_SIZE];
+    int64_t down = 0, up = 0;
+    int32_t count = 0;
+    if (as_unit_count(unit, node->text, node->size, &count) != 0 ||
+        as_quantity_parse_scaled(node->text, node->size, unit->scale, false, &down) != 0 ||
+        as_quantity_parse_scaled(node->text, node->size, unit->scale, true, &up) != 0) {
+        loader_report(loader, node, "%s is too large: at most %d units of %s are possible",
+                      as_yaml_describe(node, found), INT32_MAX, unit->text);
+        return -1;
+    }
+    if (down == up && down % unit->amount == 0)
+        return count;
+    if (count > 0)
+        loader_report(loader, node,
+                      "expected a multiple of `unit`, which is %s: the nearest to %s are %s and %s",
+                      unit->text, as_yaml_describe(node, found),
+                      as_unit_print_size(unit->text, count - 1, below),
+                      as_unit_print_size(unit->text, count, above));
+    return -1;
+}
+
+bool schema_parse_count(struct loader *loader, const struct as_yaml_node *node, int64_t min,
+                        int64_t max, int64_t *out)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    if (!schema_is_quantity(node))
+        return schema_parse_i64(loader, node, min, max, out);
+    if (as_unit_is_none(&loader->unit)) {
+        loader_report(loader, node,
+                      "expected an integer, found %s: a quantity is for a target with a `unit`",
+                      as_yaml_describe(node, found));
+        return false;
+    }
+    const int64_t count = count_units(loader, node);
+    if (count < 0)
+        return false;
+    if (count < min || count > max) {
+        loader_report(loader, node,
+                      "expected %" PRId64 " to %" PRId64
+                      " units of %s, found %s, which is %" PRId64,
+                      min, max, loader->unit.text, as_yaml_describe(node, found), count);
+        return false;
+    }
+    *out = count;
+    return true;
+}
+
 bool schema_parse_number(struct loader *loader, const struct as_yaml_node *node, double *out)
 {
     char found[AS_YAML_FOUND_SIZE];
@@ -302,7 +362,8 @@ bool schema_parse_scalar(struct loader *loader, const struct schema_field *field
         return schema_check_url(loader, node) && schema_parse_string(loader, node, out);
     case SCHEMA_BOOL: return parse_bool(loader, node, out);
     case SCHEMA_INT:
-        if (!schema_parse_i64(loader, node, field->min, field->max, &number))
+        if (!(field->is_count ? schema_parse_count : schema_parse_i64)(loader, node, field->min,
+                                                                       field->max, &number))
             return false;
         *(int32_t *)out = (int32_t)number;
         return true;
@@ -471,6 +532,8 @@ void schema_parse(struct loader *loader, const struct schema *schema,
 {
     if (!schema_is_map(loader, node, schema->example))
         return;
+    if (schema->set_unit)
+        schema->set_unit(loader, node);
     for (uint32_t i = 0; i < node->count; i++) {
         const struct as_yaml_pair *pair = &node->pairs[i];
         void *target = object;
@@ -485,6 +548,8 @@ void schema_parse(struct loader *loader, const struct schema *schema,
         (void)schema_check_choice(loader, node, at, choice);
     if (schema->finish)
         schema->finish(loader, node, at, object);
+    if (schema->set_unit)
+        loader->unit = AS_UNIT_NONE;
 }
 
 /* Allocates the array of a list's or map's elements, filled with defaults. */

@@ -12,8 +12,8 @@
 #include "resolve.h"
 
 static const struct schema_field approval_fields[] = {
-    SCHEMA_FIELD("above", INT, as_approval_config, above, .is_required = true, .min = 0,
-                 .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("above", INT, as_approval_config, above, .is_required = true, .is_count = true,
+                 .min = 0, .max = AS_SIZE_MAX),
     SCHEMA_FIELD("for", DURATION, as_approval_config, for_us, .min = AS_APPROVAL_FOR_MIN_US,
                  .max = AS_APPROVAL_FOR_MAX_US, .fallback = "15m"),
     {0},

@@ -616,8 +616,12 @@ static void load_rules(struct loading *loading)
     };
     resolver.loader.arena = &arena;
     resolver.loader.defaults = &loading->config->settings.defaults;
+    const struct as_yaml_node **roots = as_arena_alloc(&arena, loading->tree_count, sizeof(*roots));
+    for (size_t i = 0; i < loading->tree_count; i++)
+        roots[i] = as_yaml_get_root(loading->trees[i]);
+    collect_units(&resolver.loader, roots, loading->tree_count);
     for (size_t i = 0; i < loading->tree_count; i++) {
-        const struct as_yaml_node *root = as_yaml_get_root(loading->trees[i]);
+        const struct as_yaml_node *root = roots[i];
         resolver.loader.tree = loading->trees[i];
         schema_parse(&resolver.loader, &schema_rule_file, root, root, &files[i]);
     }

@@ -2,6 +2,7 @@
  * The tables of a rule file and of its rules: actions, guards, and what a rule does when its
  * incident ends.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/attr.h>
@@ -188,6 +189,8 @@ static void parse_by(struct loader *loader, const struct as_yaml_node *value, vo
     if (value->kind == AS_YAML_SCALAR && strchr(value->text, '%')) {
         amount->is_percent =
             schema_parse_percent(loader, value, 1, INT64_C(1000000) * 1000, &amount->milli_percent);
+    } else if (schema_is_quantity(value)) {
+        schema_parse_count(loader, value, 1, AS_SIZE_MAX, &amount->size);
     } else if (value->kind != AS_YAML_SCALAR || !value->is_plain ||
                strspn(value->text, "-0123456789") != value->size || value->size == 0) {
         loader_report(loader, value, "expected an integer or a percentage like 50%%, found %s",
@@ -221,11 +224,12 @@ static void check_at_most_all(struct loader *loader, const struct as_yaml_node *
      .type = SCHEMA_CUSTOM,                                                                        \
      .is_required = (is_needed),                                                                   \
      .parse = parse_by,                                                                            \
-     .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 1, .max = AS_SIZE_MAX), SCHEMA_FORM(PERCENT)),  \
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 1, .max = AS_SIZE_MAX, .is_count = true),       \
+                           SCHEMA_FORM(PERCENT)),                                                  \
      .expected = "integer or percentage"},                                                         \
     {                                                                                              \
         .key = "at_least", .type = SCHEMA_INT, .offset = offsetof(struct raw_amount, at_least),    \
-        .min = 1, .max = AS_SIZE_MAX, .fallback = "1"                                              \
+        .min = 1, .max = AS_SIZE_MAX, .is_count = true, .fallback = "1"                            \
     }
 
 /* SOURCE */
@@ -306,7 +310,7 @@ static const struct schema_field scale_fields[] = {
     SCHEMA_FIELD("value", MAP, raw_scale, value, .map = &rule_source),
     SCHEMA_FIELD("steps", MAPS, raw_scale, steps,
                  .count_offset = offsetof(struct raw_scale, step_count), .map = &steps, STEP_COUNT),
-    SCHEMA_FIELD("to", INT, raw_scale, to, .min = 0, .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("to", INT, raw_scale, to, .min = 0, .max = AS_SIZE_MAX, .is_count = true),
     SCHEMA_FIELD("fit", WORD, raw_scale, fit, .words = (const char *const[]){"pending_pods", NULL}),
     SCHEMA_FIELD("take", WORD, raw_scale, take,
                  .words = (const char *const[]){"unneeded_nodes", NULL}),
@@ -443,7 +447,8 @@ static const struct schema_field rung_fields[] = {
      .parse = rules_parse_from,
      .forms = SCHEMA_FORMS(SCHEMA_FORM(NUMBER)),
      .expected = "number"},
-    SCHEMA_FIELD("size", INT, raw_step, size, .is_required = true, .min = 0, .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("size", INT, raw_step, size, .is_required = true, .is_count = true, .min = 0,
+                 .max = AS_SIZE_MAX),
     {0},
 };
 
@@ -475,14 +480,16 @@ static const struct schema ladder =
     SCHEMA("scale_to", raw_scale, ladder_fields, .finish = finish_ladder);
 
 static const struct schema_field schema_scale_to_forms[] = {
-    SCHEMA_FORM(INT, .min = 0, .max = AS_SIZE_MAX), SCHEMA_FORM(MAP, .map = &ladder), {0}};
+    SCHEMA_FORM(INT, .min = 0, .max = AS_SIZE_MAX, .is_count = true),
+    SCHEMA_FORM(MAP, .map = &ladder),
+    {0}};
 
 static void parse_scale_to(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
     struct raw_rule *rule = object;
     rule->action.kind = AS_ACTION_SCALE_TO;
     if (value->kind != AS_YAML_MAP) {
-        schema_parse_i64(loader, value, 0, AS_SIZE_MAX, &rule->action.size);
+        schema_parse_count(loader, value, 0, AS_SIZE_MAX, &rule->action.size);
         return;
     }
     struct raw_scale raw = {.steps = NULL};
@@ -549,7 +556,8 @@ struct raw_ending {
 static const struct schema_field on_resolved_fields[] = {
     SCHEMA_FIELD("give_back", MAP, raw_ending, give_back, .map = &give_back),
     SCHEMA_FIELD("scale_down", MAP, raw_ending, scale_down, .map = &ending_down),
-    SCHEMA_FIELD("scale_to", INT, raw_ending, scale_to, .min = 0, .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("scale_to", INT, raw_ending, scale_to, .min = 0, .max = AS_SIZE_MAX,
+                 .is_count = true),
     {0},
 };
 
@@ -643,8 +651,8 @@ static void parse_guard(struct loader *loader, const struct as_yaml_node *value,
 
 static const struct schema_field fallback_fields[] = {
     SCHEMA_FIELD("after", DURATION, as_fallback, after_us, .is_required = true),
-    SCHEMA_FIELD("at_least", INT, as_fallback, at_least, .is_required = true, .min = 1,
-                 .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("at_least", INT, as_fallback, at_least, .is_required = true, .is_count = true,
+                 .min = 1, .max = AS_SIZE_MAX),
     {0},
 };
 
@@ -810,6 +818,50 @@ static void rules_finish_rule(struct loader *loader, const struct as_yaml_node *
     check_fallback(loader, node, rule);
 }
 
+static int compare_units(const void *left, const void *right)
+{
+    return strcmp(((const struct loader_unit *)left)->target,
+                  ((const struct loader_unit *)right)->target);
+}
+
+/* The unit of the rule's target, which another file may have. A unit that is no quantity is
+ * reported at the target. */
+static void set_rule_unit(struct loader *loader, const struct as_yaml_node *node)
+{
+    const struct as_yaml_node *target = as_yaml_find(node, "target");
+    if (!target || target->kind != AS_YAML_SCALAR || loader->unit_count == 0)
+        return;
+    const struct loader_unit wanted = {.target = target->text};
+    const struct loader_unit *unit =
+        bsearch(&wanted, loader->units, loader->unit_count, sizeof(*loader->units), compare_units);
+    struct as_unit read;
+    if (unit && as_unit_parse(unit->text, &read, NULL) == 0)
+        loader->unit = read;
+}
+
+void collect_units(struct loader *loader, const struct as_yaml_node *const *roots, size_t count)
+{
+    struct loader_unit *units = NULL;
+    size_t used = 0, all = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct as_yaml_node *targets = as_yaml_find(roots[i], "targets");
+        all += targets && targets->kind == AS_YAML_MAP ? targets->count : 0;
+    }
+    units = as_arena_alloc(loader->arena, all, sizeof(*units));
+    for (size_t i = 0; i < count; i++) {
+        const struct as_yaml_node *targets = as_yaml_find(roots[i], "targets");
+        for (uint32_t k = 0; targets && targets->kind == AS_YAML_MAP && k < targets->count; k++) {
+            const struct as_yaml_node *unit = find_unit(targets->pairs[k].value);
+            if (unit)
+                units[used++] = (struct loader_unit){targets->pairs[k].key->text, unit->text};
+        }
+    }
+    if (used > 0)
+        qsort(units, used, sizeof(*units), compare_units);
+    loader->units = units;
+    loader->unit_count = used;
+}
+
 static const struct schema_choice rule_choices[] = {
     {SCHEMA_ONE_OF("scale_up", "scale_down", "scale_to", "track", "pass_through", "hold"), false},
     {0}};
@@ -817,7 +869,7 @@ static const struct schema_choice rule_choices[] = {
 const struct schema schema_rule = SCHEMA(
     "rule", raw_rule, rule_fields,
     .example = "{name: busy, match: ['alertname=\"Busy\"'], target: web, scale_up: {by: 50%}}",
-    .choices = rule_choices, .finish = rules_finish_rule);
+    .choices = rule_choices, .set_unit = set_rule_unit, .finish = rules_finish_rule);
 
 static const struct schema_field file_fields[] = {
     SCHEMA_FIELD("targets", NAMED, raw_rule_file, targets, .count_offset = IN_FILE(target_count),

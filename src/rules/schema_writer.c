@@ -225,6 +225,14 @@ static void write_value(struct schema_writer *to, const struct schema_field *fie
         write_range(to, field->min, field->max);
         break;
     case SCHEMA_INT:
+        if (field->is_count) {
+            const struct schema_field counts[] = {
+                SCHEMA_FORM(INT, .min = field->min, .max = field->max),
+                SCHEMA_FORM(SCALAR, .pattern = "^[0-9]+([.][0-9]+)?([numkMGTPE]|[KMGTPE]i)$"),
+                {0}};
+            write_forms(to, counts);
+            break;
+        }
         as_json_write_member(&to->json, "type", "integer");
         if (field->min || field->max)
             write_range(to, field->min, field->max);

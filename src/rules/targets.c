@@ -125,7 +125,8 @@ static void parse_days(struct loader *loader, const struct as_yaml_node *value, 
 static void parse_bound(struct loader *loader, const struct as_yaml_node *value, int64_t least,
                         bool *has_out, int32_t *bound_out)
 {
-    const struct schema_field field = {.type = SCHEMA_INT, .min = least, .max = AS_SIZE_MAX};
+    const struct schema_field field = {
+        .type = SCHEMA_INT, .min = least, .max = AS_SIZE_MAX, .is_count = true};
     *has_out = schema_parse_scalar(loader, &field, value, bound_out);
 }
 
@@ -177,12 +178,12 @@ static const struct schema_field schedule_fields[] = {
     {.key = "min",
      .type = SCHEMA_CUSTOM,
      .parse = parse_min,
-     .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 0, .max = AS_SIZE_MAX)),
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 0, .max = AS_SIZE_MAX, .is_count = true)),
      .expected = "integer"},
     {.key = "max",
      .type = SCHEMA_CUSTOM,
      .parse = parse_max,
-     .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 1, .max = AS_SIZE_MAX)),
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 1, .max = AS_SIZE_MAX, .is_count = true)),
      .expected = "integer"},
     {.key = "hold",
      .type = SCHEMA_CUSTOM,
@@ -1102,8 +1103,8 @@ static void parse_tolerance(struct loader *loader, const struct as_yaml_node *va
 }
 
 static const struct schema_field shared_fields[] = {
-    SCHEMA_FIELD("min", INT, as_target_defaults, bounds.min, .min = 0, .max = AS_SIZE_MAX,
-                 .fallback = "1"),
+    SCHEMA_FIELD("min", INT, as_target_defaults, bounds.min, .is_count = true, .min = 0,
+                 .max = AS_SIZE_MAX, .fallback = "1"),
     SCHEMA_FIELD("cooldown", MAP, as_target_defaults, bounds.cooldown, .map = &cooldown),
     {.key = "behavior",
      .type = SCHEMA_CUSTOM,
@@ -1168,8 +1169,8 @@ static const struct schema allow =
 static const struct schema_field target_fields[] = {
     SCHEMA_FIELD("nodes", MAP, raw_target, nodes, .map = &target_nodes),
     SCHEMA_FIELD("pool", MAP, raw_target, pool, .map = &target_pool),
-    SCHEMA_FIELD("max", INT, raw_target, policy.bounds.max, .is_required = true, .min = 1,
-                 .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("max", INT, raw_target, policy.bounds.max, .is_required = true, .is_count = true,
+                 .min = 1, .max = AS_SIZE_MAX),
     SCHEMA_FIELD("allow", MAP, raw_target, allow, .map = &allow),
     SCHEMA_FIELD("after", STRINGS, raw_target, after, .count_offset = IN_TARGET(after_count)),
     SCHEMA_FIELD("schedules", MAPS, raw_target, schedules,
@@ -1177,6 +1178,22 @@ static const struct schema_field target_fields[] = {
                  .map = &target_schedules),
     {0},
 };
+
+const struct as_yaml_node *find_unit(const struct as_yaml_node *target)
+{
+    const struct as_yaml_node *unit =
+        as_yaml_find(as_yaml_find(target, as_target_kind_kubernetes.word), "unit");
+    return unit && unit->kind == AS_YAML_SCALAR ? unit : NULL;
+}
+
+/* A unit that is no quantity is reported with the address. */
+static void set_target_unit(struct loader *loader, const struct as_yaml_node *node)
+{
+    const struct as_yaml_node *unit = find_unit(node);
+    struct as_unit read;
+    if (unit && as_unit_parse(unit->text, &read, NULL) == 0)
+        loader->unit = read;
+}
 
 static void init_target(struct loader *loader, void *object)
 {
@@ -1299,7 +1316,7 @@ const struct schema schema_target =
            .base = &schema_policy, .base_offset = IN_TARGET(policy), .refusals = target_refusals,
            .other = take_address, .describe_keys = json_schema_describe_addresses,
            .describe_map = json_schema_describe_address_choice, .offer_other = offer_kinds,
-           .init = init_target, .finish = finish_target);
+           .init = init_target, .set_unit = set_target_unit, .finish = finish_target);
 
 const struct schema *const schema_target_parts[] = {
     &cooldown,     &behavior,     &scale_up,         &scale_down,     &policies,

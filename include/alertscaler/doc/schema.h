@@ -12,8 +12,13 @@
 #include <stdint.h>
 
 #include <alertscaler/base/arena.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/doc/diagnostics.h>
 #include <alertscaler/doc/yaml_tree.h>
+
+struct loader_unit { /* a target whose sizes are counted in a unit */
+    const char *target, *text;
+};
 
 /* What reading one file needs. */
 struct loader {
@@ -22,6 +27,9 @@ struct loader {
     struct as_arena *arena;                    /* of everything that is read */
     const char *folder;                        /* base of relative paths; "": none */
     const struct as_target_defaults *defaults; /* for targets; NULL while they are read */
+    const struct loader_unit *units;           /* of all files, sorted by target */
+    size_t unit_count;
+    struct as_unit unit; /* of the target, or of the rule's target, that is read now */
 };
 
 enum schema_type {
@@ -32,7 +40,7 @@ enum schema_type {
     SCHEMA_PATH,     /* const char *: made relative to the loader's folder */
     SCHEMA_URL,      /* const char *: http:// or https:// */
     SCHEMA_BOOL,     /* bool */
-    SCHEMA_INT,      /* int32_t (or uint32_t), min to max */
+    SCHEMA_INT,      /* int32_t (or uint32_t), min to max; is_count: or a quantity */
     SCHEMA_DURATION, /* int64_t microseconds, min to max */
     SCHEMA_SIZE,     /* uint64_t bytes, min to max */
     SCHEMA_PERCENT,  /* int64_t thousandths of a percent, min to max */
@@ -73,6 +81,7 @@ struct schema_field {
     const char *key;
     enum schema_type type;
     bool is_required;
+    bool is_count; /* a size: if the target has a unit, a multiple of it may be written */
     size_t offset, count_offset; /* in the struct that the map fills */
     int64_t min, max;            /* both 0: any; of a list or map: its number of elements */
     const char *fallback;        /* default as in a file; NULL: none */
@@ -143,6 +152,8 @@ struct schema {
      * as members of their objects. NULL: none. */
     void (*describe_keys)(struct schema_writer *to);
     void (*describe_map)(struct schema_writer *to);
+    /* Sets the loader's unit, until the map is read; NULL: nothing. */
+    void (*set_unit)(struct loader *loader, const struct as_yaml_node *node);
     /* More default values, before a map is read; NULL: none. */
     void (*init)(struct loader *loader, void *object);
     /* Checks over several keys, after all were read. Errors go to `at`. */
@@ -173,6 +184,10 @@ bool schema_is_kind(struct loader *loader, const struct as_yaml_node *node, enum
 bool schema_is_map(struct loader *loader, const struct as_yaml_node *node, const char *example);
 bool schema_parse_i64(struct loader *loader, const struct as_yaml_node *node, int64_t min,
                       int64_t max, int64_t *out);
+/* A size: an integer, or a quantity where the loader has a unit. */
+bool schema_is_quantity(const struct as_yaml_node *node); /* with a suffix, like 64Mi */
+bool schema_parse_count(struct loader *loader, const struct as_yaml_node *node, int64_t min,
+                        int64_t max, int64_t *out);
 bool schema_parse_number(struct loader *loader, const struct as_yaml_node *node, double *out);
 bool schema_parse_string(struct loader *loader, const struct as_yaml_node *node,
                          const char **out); /* as SCHEMA_STRING */

@@ -166,6 +166,12 @@ void report_in_text(struct loader *loader, const struct as_yaml_node *node, cons
  * NULL. */
 extern const char *const provider_usual_keys[], *const provider_login_keys[];
 
+/* The text of a target's unit; NULL: none. */
+const struct as_yaml_node *find_unit(const struct as_yaml_node *target);
+
+/* The units of all targets, for the sizes of rules. Memory of the loader's arena. */
+void collect_units(struct loader *loader, const struct as_yaml_node *const *roots, size_t count);
+
 /* All provider types that a file may use, in order; a NULL at the end. */
 #define PROVIDER_TYPES_MAX 64
 void provider_kind_list(const char *words_out[PROVIDER_TYPES_MAX + 1]);

@@ -406,6 +406,34 @@ static void assert_track(const struct as_rule *rule, enum as_goal goal, double v
     cr_assert_eq(rule->action.track.is_resource, goal == AS_GOAL_UTILIZATION);
 }
 
+/* The unit of a target in a later file, and after the sizes. */
+Test(config, sizes_in_units)
+{
+    write_file("a.yaml",
+               "rules:\n"
+               "  - {name: to, match: [a=b], target: m, scale_to: 320Mi}\n"
+               "  - {name: by, match: [a=b], target: m, scale_up: {by: 128Mi}}\n"
+               "  - {name: percent, match: [a=b], target: m,\n"
+               "     scale_up: {by: 50%, at_least: 192Mi}, on_resolved: {scale_to: 2}}\n");
+    write_file("b.yaml", "targets:\n"
+                         "  m:\n"
+                         "    min: 256Mi\n"
+                         "    max: 1Gi\n"
+                         "    schedules: [{name: d, timezone: UTC, from: '01:00', to: '02:00',\n"
+                         "                 min: 384Mi}]\n"
+                         "    kubernetes: {kind: Deployment, namespace: s, name: w, container: c,\n"
+                         "                 resource: memory, unit: 64Mi}\n");
+    assert_loads("rule_files: [a.yaml, b.yaml]\nreceiver: {watchdog: {match: [a=w]}}\n");
+    const struct as_target_config *target = &config->ruleset->targets[0];
+    cr_assert_eq(target->bounds.min, 4);
+    cr_assert_eq(target->bounds.max, 16);
+    cr_assert_eq(target->schedules[0].min, 6);
+    cr_assert_eq(find_rule("to")->action.size, 5);
+    cr_assert_eq(find_rule("by")->action.amount.size, 2);
+    cr_assert_eq(find_rule("percent")->action.amount.at_least, 3);
+    cr_assert_eq(find_rule("percent")->on_resolved.action.size, 2);
+}
+
 /* What `track` and its source say, and that it is looked at every 15 s unless the rule says so. */
 Test(config, track)
 {
