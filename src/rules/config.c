@@ -528,7 +528,7 @@ static void find_rule_files(struct loading *loading)
 
 /* An empty folder in place of the rules is usually a mistake: a wrong path, a volume that is not
  * mounted. A reload would drop all rules. Names of files that are missing were reported. */
-static void check_rule_files(struct loading *loading)
+static void config_check_rule_files(struct loading *loading)
 {
     const struct as_settings *settings = &loading->config->settings;
     const struct as_yaml_node *key =
@@ -647,7 +647,7 @@ static struct as_config *config_new(const char *path)
 static int config_load(struct loading *loading, struct as_config **config_out)
 {
     load_settings(loading);
-    check_rule_files(loading);
+    config_check_rule_files(loading);
     rule_files_sort(&loading->files);
     config_load_trees(loading);
     load_rules(loading);

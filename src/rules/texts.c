@@ -48,7 +48,7 @@ void report_in_text(struct loader *loader, const struct as_yaml_node *node, cons
 #define LIST_MAX ((size_t)300) /* bytes of a list that a message shows */
 
 /* Adds one entry in single quotes. False: it is no matcher, or has a single quote. */
-static bool add_entry(struct as_buf *list, const char *text)
+static bool texts_add_entry(struct as_buf *list, const char *text)
 {
     struct as_matcher matcher;
     if (strpbrk(text, "'\n") || as_matcher_init(&matcher, text, NULL) != 0)
@@ -93,7 +93,7 @@ static size_t add_entries(struct as_buf *list, const char *text)
     for (const char *at = all + has_braces;; at++) {
         const char *end = find_comma(at);
         AS_CLEANUP(as_free_p) char *entry = copy_trimmed(at, end);
-        if (!add_entry(list, entry))
+        if (!texts_add_entry(list, entry))
             return 0;
         count++;
         at = end;
@@ -108,7 +108,7 @@ static bool add_label(struct as_buf *list, const struct as_yaml_pair *pair)
         return false;
     AS_CLEANUP(as_free_p)
     char *text = as_xasprintf("%s=\"%s\"", pair->key->text, pair->value->text);
-    return add_entry(list, text);
+    return texts_add_entry(list, text);
 }
 
 void report_no_matcher_list(struct loader *loader, const struct as_yaml_node *node)

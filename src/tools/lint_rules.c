@@ -281,7 +281,7 @@ static void lint_rules_check_pairs(struct lint_run *run)
 
 #define RULE_TEXT_MAX ((size_t)64 * 1024) /* larger rules are not compared */
 
-static int compare_texts(const void *left, const void *right)
+static int compare_matcher_nodes(const void *left, const void *right)
 {
     const struct as_yaml_node *a = *(const struct as_yaml_node *const *)left;
     const struct as_yaml_node *b = *(const struct as_yaml_node *const *)right;
@@ -297,8 +297,8 @@ static int compare_pairs(const void *left, const void *right)
 
 /* A text that equal nodes share: keys in order, and matchers, whose order has no meaning.
  * `skipped`: a key of the map that is left out; NULL: none. The depth of a tree is limited. */
-static void print_node(struct as_buf *out, const struct as_yaml_node *node, bool is_sorted,
-                       const char *skipped)
+static void lint_rules_print_node(struct as_buf *out, const struct as_yaml_node *node,
+                                  bool is_sorted, const char *skipped)
 {
     if (node->kind == AS_YAML_SCALAR) {
         as_buf_printf(out, "%zu:%s", node->size, node->text);
@@ -308,10 +308,10 @@ static void print_node(struct as_buf *out, const struct as_yaml_node *node, bool
         for (uint32_t i = 0; i < node->count; i++)
             items[i] = node->items[i];
         if (is_sorted)
-            qsort(items, node->count, sizeof(*items), compare_texts);
+            qsort(items, node->count, sizeof(*items), compare_matcher_nodes);
         as_buf_append_char(out, '[');
         for (uint32_t i = 0; i < node->count; i++)
-            print_node(out, items[i], false, NULL);
+            lint_rules_print_node(out, items[i], false, NULL);
         as_buf_append_char(out, ']');
     } else {
         AS_CLEANUP(as_free_p)
@@ -323,8 +323,9 @@ static void print_node(struct as_buf *out, const struct as_yaml_node *node, bool
         for (uint32_t i = 0; i < node->count; i++) {
             if (skipped && strcmp(pairs[i].key->text, skipped) == 0)
                 continue;
-            print_node(out, pairs[i].key, false, NULL);
-            print_node(out, pairs[i].value, strcmp(pairs[i].key->text, "match") == 0, NULL);
+            lint_rules_print_node(out, pairs[i].key, false, NULL);
+            lint_rules_print_node(out, pairs[i].value, strcmp(pairs[i].key->text, "match") == 0,
+                                  NULL);
         }
         as_buf_append_char(out, '}');
     }
@@ -349,7 +350,7 @@ static void check_equal_rules(struct lint_run *run)
     size_t count = 0;
     for (size_t i = 0; i < run->rule_count && lint_spend(run, LINT_CHEAP); i++) {
         struct as_buf text = AS_BUF_INIT(RULE_TEXT_MAX);
-        print_node(&text, run->rules[i].node, false, "name");
+        lint_rules_print_node(&text, run->rules[i].node, false, "name");
         if (as_buf_check(&text) == 0)
             texts[count++] = (struct rule_text){as_buf_take(&text, NULL), &run->rules[i]};
         as_buf_deinit(&text);

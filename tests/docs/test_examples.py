@@ -120,6 +120,8 @@ class Examples(unittest.TestCase):
             if block.name:
                 (cls.folder / block.name).write_text(block.text, encoding="utf-8")
         shutil.copytree(ROOT / "tests/docs/recipes", cls.folder / "recipes")
+        (cls.folder / "rules").mkdir(exist_ok=True)  # of `rule_files: [rules/*.yaml]`
+        (cls.folder / "rules/none.yaml").write_text("rules: []\n", encoding="utf-8")
 
     def run_tool(self, *command):
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.folder)
@@ -154,7 +156,7 @@ class Examples(unittest.TestCase):
         self.try_blocks("rule", ALERTSCALER, "check", complete=complete_rule)
 
     def test_tests(self):
-        shutil.copytree(ROOT / "rules", self.folder / "rules")
+        shutil.copytree(ROOT / "rules", self.folder / "rules", dirs_exist_ok=True)
         self.addCleanup(shutil.rmtree, self.folder / "rules")
         self.try_blocks("tests", ALERTSCALER, "test")
 

@@ -161,10 +161,12 @@ class Examples(unittest.TestCase):
             text = (ROOT / "docs" / name).read_text(encoding="utf-8")
             for block in re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
                 if block.startswith(("targets:", "rule_files:")):
-                    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-                        file.write(block)
-                        file.flush()
-                        done = self.check(file.name)
+                    with tempfile.TemporaryDirectory() as folder:
+                        file = pathlib.Path(folder) / "block.yaml"
+                        file.write_text(block, encoding="utf-8")
+                        (file.parent / "rules").mkdir()
+                        (file.parent / "rules/none.yaml").write_text("rules: []\n", encoding="utf-8")
+                        done = self.check(str(file))
                     self.assertEqual(done.returncode, 0, f"{name}: {block}{done.stderr}")
 
 
