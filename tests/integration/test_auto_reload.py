@@ -100,3 +100,13 @@ def test_an_interval_beyond_its_bounds_is_refused(make_daemon, value):
     daemon.process.start()
     eventually(lambda: not daemon.process.running, what="it ends at once")
     assert "--config.auto-reload-interval" in daemon.process.log_text()
+
+
+def test_an_empty_folder_of_rules_drops_no_rules(make):
+    daemon, _, volume, _, settings = make
+    volume.update()
+    error = eventually(lambda: [each["error"] for each in list_reloads(daemon) if each["error"]], what="a reload is refused")[0]
+    assert "no rule file is found" in error
+    assert get_rules(daemon) == ["up-by-1"]
+    daemon.write_config({**settings, "allow_empty_rules": True})
+    eventually(lambda: get_rules(daemon) == [], what="the key allows it")
