@@ -230,6 +230,13 @@ def test_the_alerts_and_the_image_are_the_repositorys_own():
     assert other["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.internal/scaler@sha256:" + "0" * 64
 
 
+def test_only_a_release_without_rules_may_run_without_rule_files():
+    """A ConfigMap of rules that is not mounted is an error, so that the daemon keeps its rules."""
+    assert config_of(helm.render())["allow_empty_rules"] is True
+    for values in ({"rules": {"checkout": RULE}}, {"existingRulesConfigMap": "scaling-rules"}):
+        assert "allow_empty_rules" not in config_of(helm.render(**values)), values
+
+
 def drop_labels(item):
     return {key: value for key, value in item.items() if key not in ("metadata",)}
 
@@ -238,7 +245,8 @@ def drop_labels(item):
 def test_its_pod_is_that_of_the_manifests(folder, file, replicas):
     """Chart and kustomize run the same container under the same restrictions, with the same configuration and rights."""
     manifests = ROOT / "deploy" / folder
-    items = helm.render(name="alertscaler", namespace="alertscaler", replicaCount=replicas, **{"rbac.namespaces": ["shop"]})
+    rules = yaml.safe_load((manifests / "config/rules.yaml").read_text())
+    items = helm.render(name="alertscaler", namespace="alertscaler", replicaCount=replicas, rules={"rules": rules}, **{"rbac.namespaces": ["shop"]})
     ours, theirs = (x["spec"]["template"]["spec"] for x in (workload(items), yaml.safe_load((manifests / file).read_text())))
     assert ours["securityContext"] == theirs["securityContext"]
     for key in ("ports", "livenessProbe", "readinessProbe", "resources", "securityContext"):

@@ -382,7 +382,7 @@ def test_what_a_replayed_signature_can_do(make, group, tmp_path):
     eventually(lambda: time.monotonic() - ended > 6.5, what="stale_window is over")
     assert post(timed) == 401, "its time is over before"
     assert post(firing) == "queued", "without a time it opens the incident again"
-    assert len([r for r in daemon.records("incident", event="opened")]) == 3
+    eventually(lambda: len(daemon.records("incident", event="opened")) == 3, what="the third incident")
     (tmp_path / "secret").write_text("changed")
     eventually(lambda: post(firing) == 401, what="a new secret ends all old signatures")
 

@@ -52,7 +52,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $config := dict
     "rule_files" (list "/etc/alertscaler-rules/*.yaml")
     "action_log" (dict "path" (printf "%s/actions.jsonl" $data) "max_size" "100MiB" "keep" 10) -}}
-{{- if not .Values.rules -}}
+{{- if not (or .Values.rules .Values.existingRulesConfigMap) -}}
 {{- $_ := set $config "allow_empty_rules" true -}}
 {{- end -}}
 {{- if include "alertscaler.hasReplicas" . -}}
