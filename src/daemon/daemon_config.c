@@ -424,6 +424,25 @@ static int make_reviewer(const struct daemon *daemon, const struct as_settings *
                            error);
 }
 
+/*
+ * Whether the loaded files have the content of the last check. That check found rule files by the
+ * patterns in force. If the configuration has other patterns now, the digests of the rules differ:
+ * then two attempts in turn must load the same content.
+ */
+static bool watch_accepts(struct daemon_watch *watch, const struct as_config *config,
+                          const struct as_config_digests *expected)
+{
+    struct as_config_digests loaded;
+    if (daemon_watch_is_in_force(config, expected))
+        return true;
+    (void)snprintf(loaded.config, sizeof(loaded.config), "%s", config->digest);
+    (void)snprintf(loaded.rules, sizeof(loaded.rules), "%s", config->ruleset->digest);
+    const bool is_same =
+        strcmp(loaded.config, expected->config) == 0 && config_is_same(&loaded, &watch->other);
+    watch->other = loaded;
+    return is_same;
+}
+
 /* Creates everything new before anything old is freed: a failure changes nothing. */
 static int prepare_reload(struct daemon *daemon, const struct as_config_digests *expected,
                           bool is_repeat, struct as_config **config_out,
@@ -442,7 +461,7 @@ static int prepare_reload(struct daemon *daemon, const struct as_config_digests 
     int status = daemon_web_load(daemon, is_repeat, &web, error);
     if (status != 0)
         return status;
-    if (expected && (!daemon_watch_is_in_force(config, expected) ||
+    if (expected && (!watch_accepts(&daemon->watch, config, expected) ||
                      !as_file_stamp_is_same(&web.stamp, &daemon->watch.web))) {
         as_error_set(error, "the files changed while they were read");
         (void)daemon_web_free(web);
@@ -610,6 +629,7 @@ void daemon_on_watch_timer(evutil_socket_t fd, short what, void *context)
     watch->found = now;
     if (daemon_watch_is_in_force(daemon->config, &now)) {
         watch->error = (struct as_error)AS_ERROR_INIT;
+        watch->other = (struct as_config_digests){0};
         watch->changes = 0;
     } else if (daemon_watch_settles(&watch->changes, are_same,
                                     is_web_same ? stamps.newest : web_file)) {

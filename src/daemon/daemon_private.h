@@ -80,6 +80,7 @@ struct daemon_watch {               /* --config.auto-reload-interval */
     struct as_config_digests found; /* at the last check */
     unsigned changes;               /* checks since the files were found changing */
     struct as_config_digests tried; /* the changed files at the last attempt */
+    struct as_config_digests other; /* what the last attempt loaded, if not `tried`; or "" */
     struct as_error error;          /* why they are not in force (was logged); or "" */
     struct event *timer;
 };

@@ -54,6 +54,20 @@ def test_the_rules_of_a_configmap_are_loaded_when_it_changes(make):
     assert all("more.yaml" in record["error"] for record in list_reloads(daemon) if record["error"])
 
 
+def test_a_configuration_that_names_other_rule_files_is_loaded(make):
+    daemon, _, volume, make_rules, settings = make
+    volume.update(**{"rules": make_rules(1), "other": make_rules(5)})
+    eventually(lambda: any("other.yaml" in record["error"] for record in list_reloads(daemon)), what="both files define the target")
+    daemon.write_config({**settings, "rule_files": [f"{volume.path}/other.yaml"]})
+    eventually(lambda: get_rules(daemon) == ["up-by-5"], what="the rules of the other file are in force")
+    daemon.write_config({**settings, "rule_files": [f"{volume.path}/rules.yaml"]})
+    eventually(lambda: get_rules(daemon) == ["up-by-1"], what="the rules of the first file are in force again")
+    assert daemon.process.log_text().count("the configuration's files have changed") == 3
+    volume.update(**{"rules": make_rules(1), "other": make_rules(6)})
+    time.sleep(TWO_INTERVALS)
+    assert len([record for record in list_reloads(daemon) if not record["error"]]) == 2, "the other file is not watched now"
+
+
 def test_what_has_not_changed_is_not_loaded_again(make):
     daemon, _, volume, make_rules, _ = make
     volume.update(rules=make_rules(1))                  # another folder and file, the same content

@@ -21,7 +21,7 @@ SANITIZER_REPORT = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|run
 def find_binary():
     """$ALERTSCALER_BIN, else the first build there is; None where nothing is built."""
     given = os.environ.get("ALERTSCALER_BIN")
-    candidates = [pathlib.Path(given)] if given else [
+    candidates = [pathlib.Path(given).absolute()] if given else [
         ROOT / build / place for build in BUILDS for place in ("src/alertscaler", "alertscaler")]
     return next((c for c in candidates if c.is_file() and os.access(c, os.X_OK)), None)
 
