@@ -808,7 +808,7 @@ static bool rule_needs_proof(const struct as_rule *rule)
             (rule->source.kind == AS_SOURCE_NODES && is_decrease));
 }
 
-/* What is checked only with a configuration. */
+/* Features that need a configuration, so that rule files alone cannot prove them. */
 static void note_needs(struct check *check, const struct as_ruleset *ruleset)
 {
     for (size_t i = 0; i < ruleset->rule_count; i++) {

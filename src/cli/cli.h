@@ -89,7 +89,7 @@ void as_cli_print_json(const json_t *json, size_t flags, FILE *out);
 /* Prints the problem on standard error in the program's form, and returns AS_EXIT_USAGE. */
 int as_cli_fail(const struct as_args *args, const char *format, ...) AS_PRINTF(2, 3);
 
-/* The name that is most similar to what was asked for. */
+/* The name that is most similar to a wrong one. */
 struct as_spelling {
     const char *asked;
     char *nearest; /* for free(); NULL: none is near */

@@ -196,8 +196,8 @@ static void describe_decision(const struct test_trace *trace,
     }
 }
 
-/* A step of give_back: the decision has only its result. False: it is none, or its beginning is not
- * known. */
+/* A step of give_back: the decision has only its result. False: the rule gives nothing back, or the
+ * begin of the step is not known. */
 static bool put_give_back(const struct test_trace *trace, struct test_target *target,
                           const struct as_decide_input *input, const struct as_proposal *proposal,
                           FILE *out)
@@ -250,7 +250,7 @@ static void put_limits(const struct as_decision *decision, int32_t wanted, FILE 
         fprintf(out, " to %" PRId32, size);
 }
 
-/* The proposal that counts: the highest of the rule. `count`: there is none. */
+/* The highest proposal of the rule that counts; the count of proposals if it has none. */
 static size_t find_winner(const struct as_decision_record *record)
 {
     const size_t count = record->input->proposal_count;

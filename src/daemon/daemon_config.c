@@ -210,7 +210,7 @@ static bool config_is_readable(const char *path)
     return status == 0;
 }
 
-/* The first file that the credentials need and that is not usable. False: there is none. */
+/* Finds the first file of the credentials that is not usable. False: all are usable. */
 static bool config_find_unreadable(const struct as_receiver_settings *settings,
                                    struct named_secret *found_out)
 {

@@ -128,8 +128,8 @@ static void list_visit(void *context, const struct block *block)
         list_add(list, block);
 }
 
-/* What is blocked on a pool is blocked on its groups, also after they got their assignments: pauses
- * of one direction, and rules. */
+/* Blocks of a pool also block its groups, also after they got their assignments: pauses of one
+ * direction, and rules. */
 static void list_visit_pool(void *context, const struct block *block)
 {
     const bool is_pause =

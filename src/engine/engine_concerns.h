@@ -505,7 +505,7 @@ static inline const struct as_ordered_state *commands_get(const struct target *t
     return target->parts[CONCERN_COMMANDS];
 }
 
-/* The action has set what was ordered. */
+/* The action has set the ordered size. */
 void commands_end(struct target *target, const struct intent *intent);
 
 /*

@@ -93,7 +93,7 @@ static bool resize_remake(struct as_engine *engine, struct target *target)
     target->dirty = true;
     if (target_recover_config(engine, target))
         return false;
-    resize->is_open = resize->is_late = resize->is_above = false; /* nobody is responsible */
+    resize->is_open = resize->is_late = resize->is_above = false; /* no rule uses it */
     return true;
 }
 

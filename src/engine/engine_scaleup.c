@@ -429,7 +429,7 @@ static bool scaleup_remake(struct as_engine *engine, struct target *target)
     target->dirty = true;
     if (target_recover_config(engine, target))
         return false;
-    get_scaleup(target)->is_open = false; /* no rule uses it: nobody is responsible */
+    get_scaleup(target)->is_open = false; /* no rule uses it */
     return true;
 }
 

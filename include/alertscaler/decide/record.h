@@ -144,7 +144,7 @@ struct as_action_record {
 enum as_effect_end {
     AS_EVALUATION_RESOLVED,
     AS_EVALUATION_NOT_RESOLVED, /* not within AS_EVALUATION_US */
-    AS_EVALUATION_UNKNOWN       /* nobody will know: docs/action-log.md says when */
+    AS_EVALUATION_UNKNOWN       /* cannot be known: docs/action-log.md says when */
 };
 #define AS_EVALUATION_US AS_US_PER_H
 const char *as_effect_end_get_word(enum as_effect_end end);

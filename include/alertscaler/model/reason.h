@@ -36,7 +36,7 @@
     X(AS_REASON_INEFFECTIVE, "ineffective",                                                        \
       "The rule is held, because its last actions did not help.")                                  \
     X(AS_REASON_DID_NOT_COME, "did_not_come",                                                      \
-      "What was asked for did not come in time, or cannot come: no step up for now.")              \
+      "The requested capacity did not come in time, or cannot come: no step up now.")              \
     X(AS_REASON_METRIC_UNAVAILABLE, "metric_unavailable",                                          \
       "A value that is needed is not there, and without it the size does not go down.")            \
     X(AS_REASON_COOLDOWN, "cooldown", "The target is locked after an earlier change of its size.") \
