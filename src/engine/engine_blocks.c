@@ -4,14 +4,13 @@
  *
  * Each question has its kinds of blocks:
  *
- *   question                                  kinds
- *   the input of a decision                   all; a pause of both directions is the flag `paused`,
- *                                             a rule with `hold` of the target is a proposal
- *   take back what did not come; remove       all holds, also those of the pool
- *   instances that never became nodes
- *   put back the size before a rollout        holds of the target: a put-back ends what did not
- * come growth of a group, for its pool           holds, and the last increase did not come go on
- * draining a marked node              pauses; for nodes also all holds with the pool's
+ *   question                              kinds
+ *   the input of a decision               all; a pause of both directions is the flag `paused`,
+ *                                         a rule with `hold` of the target is a proposal
+ *   take back instances; clean up         all holds, also those of the pool
+ *   put back the size before a rollout    holds of the target
+ *   growth of a group, for its pool       holds, and an increase that did not come
+ *   draining a marked node                pauses; for nodes also all holds with the pool's
  */
 #include <alertscaler/base/attr.h>
 
