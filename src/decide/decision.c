@@ -35,16 +35,16 @@ DECISION_WORDS(get_phase, "Pending", "Running", "Succeeded", "Failed", "Unknown"
 DECISION_WORDS(get_select, "Max", "Min", "Disabled")
 DECISION_WORDS(get_policy_type, "Pods", "Percent")
 DECISION_WORDS(get_limit, "min", "max", "stabilization", "policy")
-DECISION_WORDS_OF(get_way, enum as_ways, AS_WAYS_BOTH + 1, as_ways_get_word)
-DECISION_WORDS_OF(get_holder, enum as_holder, AS_HOLDER_COUNT, as_holder_get_word)
-DECISION_WORDS_OF(get_in_progress_by, enum as_in_progress_by, AS_IN_PROGRESS_COUNT,
-                  as_in_progress_by_get_word)
-DECISION_WORDS_OF(get_nodes_word, enum as_nodes_word, AS_NODES_WORD_COUNT, as_nodes_word_get_text)
-DECISION_WORDS_OF(get_answer, enum as_approval_answer, AS_APPROVAL_ANSWER_COUNT,
-                  as_approval_answer_get_word)
-DECISION_WORDS_OF(get_gate, enum as_gate, AS_GATE_COUNT, as_gate_get_word)
-DECISION_WORDS_OF(get_direction, enum as_direction, AS_DIRECTION_DOWN + 1, as_direction_get_word)
-DECISION_WORDS_OF(get_reason, enum as_reason, AS_REASON_COUNT, as_reason_get_word)
+AS_ROW_WORDS(get_way, enum as_ways, AS_WAYS_BOTH + 1, as_ways_get_word)
+AS_ROW_WORDS(get_holder, enum as_holder, AS_HOLDER_COUNT, as_holder_get_word)
+AS_ROW_WORDS(get_in_progress_by, enum as_in_progress_by, AS_IN_PROGRESS_COUNT,
+             as_in_progress_by_get_word)
+AS_ROW_WORDS(get_nodes_word, enum as_nodes_word, AS_NODES_WORD_COUNT, as_nodes_word_get_text)
+AS_ROW_WORDS(get_answer, enum as_approval_answer, AS_APPROVAL_ANSWER_COUNT,
+             as_approval_answer_get_word)
+AS_ROW_WORDS(get_gate, enum as_gate, AS_GATE_COUNT, as_gate_get_word)
+AS_ROW_WORDS(get_direction, enum as_direction, AS_DIRECTION_DOWN + 1, as_direction_get_word)
+AS_ROW_WORDS(get_reason, enum as_reason, AS_REASON_COUNT, as_reason_get_word)
 
 /* ---- target ---- */
 

@@ -400,7 +400,7 @@ static void action_write(struct as_json_writer *json, const struct as_row *row, 
 DECISION_WORDS(get_fit, "pending_pods")
 DECISION_WORDS(get_take, "unneeded_nodes")
 DECISION_WORDS(get_resource, "cpu", "memory")
-DECISION_WORDS_OF(get_hold, enum as_ways, AS_WAYS_BOTH + 1, as_ways_get_word)
+AS_ROW_WORDS(get_hold, enum as_ways, AS_WAYS_BOTH + 1, as_ways_get_word)
 
 static void percent_describe(struct as_rows_schema *schema, const struct as_row *row)
 {

@@ -16,13 +16,6 @@
         static const char *const words[] = {__VA_ARGS__};                                          \
         return value < AS_ARRAY_SIZE(words) ? words[value] : NULL;                                 \
     }
-/* From a function of an enum with COUNT values. */
-#define DECISION_WORDS_OF(NAME, ENUM, COUNT, GET)                                                  \
-    static const char *NAME(unsigned value)                                                        \
-    {                                                                                              \
-        return value < (COUNT) ? GET((ENUM)value) : NULL;                                          \
-    }
-
 /* `action` of a proposal (struct as_action): decision_action.c. */
 extern const struct as_row_type as_row_action;
 #define AS_ROW_TYPE_action struct as_action

@@ -21,11 +21,11 @@ DECISION_WORDS(get_unchecked, "affinity", "spread", "volumes", "claims", "resour
 DECISION_WORDS(get_eviction, "allowed", "refused", "system", "local_storage", "unreplicated",
                "daemon", "mirror")
 DECISION_WORDS(get_operator, "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-DECISION_WORDS_OF(get_filter, enum as_pool_filter, AS_POOL_FILTER_COUNT, as_pool_filter_get_word)
-DECISION_WORDS_OF(get_closed, enum as_reason, AS_REASON_COUNT, as_reason_get_word)
-DECISION_WORDS_OF(get_source, enum as_node_template_source, AS_NODE_TEMPLATE_SOURCE_COUNT,
-                  as_node_template_source_get_word)
-DECISION_WORDS_OF(get_stay, enum as_stay, AS_STAY_COUNT, as_stay_get_word)
+AS_ROW_WORDS(get_filter, enum as_pool_filter, AS_POOL_FILTER_COUNT, as_pool_filter_get_word)
+AS_ROW_WORDS(get_closed, enum as_reason, AS_REASON_COUNT, as_reason_get_word)
+AS_ROW_WORDS(get_source, enum as_node_template_source, AS_NODE_TEMPLATE_SOURCE_COUNT,
+             as_node_template_source_get_word)
+AS_ROW_WORDS(get_stay, enum as_stay, AS_STAY_COUNT, as_stay_get_word)
 
 /* Sets a member that is a pointer, and its count. */
 static void set_items(const struct as_row *row, void *base, const void *items, size_t count)

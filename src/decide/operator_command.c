@@ -31,10 +31,7 @@ static void duration_read(struct as_rows_input *input, struct as_reader *object,
 
 static const struct as_row_type as_row_duration = {.read = duration_read};
 
-static const char *get_ways_word(unsigned ways)
-{
-    return ways <= AS_WAYS_BOTH ? as_ways_get_word((enum as_ways)ways) : NULL;
-}
+AS_ROW_WORDS(ways_get_word, enum as_ways, AS_WAYS_BOTH + 1, as_ways_get_word)
 
 /* A reason is one line of logs and tables, and not blank. */
 static void order_check_reason(struct as_rows_input *input, struct as_reader *object, void *to)
@@ -52,7 +49,7 @@ static void order_check_reason(struct as_rows_input *input, struct as_reader *ob
 
 static const struct as_row pause_rows[] = {
     {AS_ROW("direction", word, as_operator_command_document, order.ways, DEFAULT),
-     .get_word = get_ways_word, .min = AS_WAYS_DOWN},
+     .get_word = ways_get_word, .min = AS_WAYS_DOWN},
     {AS_ROW("for", duration, as_operator_command_document, order.for_us, OPTIONAL)},
     {REASON},
     {END},

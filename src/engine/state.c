@@ -194,15 +194,12 @@ const struct as_row as_asked_rows[] = {
     {.name = NULL},
 };
 
-static const char *get_answer_word(unsigned answer)
-{
-    return answer < AS_APPROVAL_ANSWER_COUNT
-               ? as_approval_answer_get_word((enum as_approval_answer)answer)
-               : NULL;
-}
+AS_ROW_WORDS(approval_answer_get_word, enum as_approval_answer, AS_APPROVAL_ANSWER_COUNT,
+             as_approval_answer_get_word)
 
 const struct as_row as_approval_rows[] = {
-    {AS_ROW("answer", word, as_approval_state, answer, REQUIRED), .get_word = get_answer_word},
+    {AS_ROW("answer", word, as_approval_state, answer, REQUIRED),
+     .get_word = approval_answer_get_word},
     {AS_ROW("answered", moment, as_approval_state, answered, REQUIRED)},
     {AS_ROW("asked", begun, as_approval_state, asked, REQUIRED)},
     {AS_ROW("decision", text, as_approval_state, decision, REQUIRED), .size = AS_ULID_SIZE},

@@ -199,22 +199,24 @@ static const struct as_row_type as_row_output = {.write = output_write,
  * Words. Each function has the type that rows call.
  */
 
-#define WORD(name, type, last)                                                                     \
-    static const char *name##_get_word(unsigned value)                                             \
-    {                                                                                              \
-        return value <= (last) ? as_##name##_get_word((enum type)value) : NULL;                    \
-    }
-WORD(approval_event, as_approval_event, AS_APPROVAL_EVENT_COUNT - 1)
-WORD(effect_end, as_effect_end, AS_EVALUATION_UNKNOWN)
-WORD(incident_event, as_incident_event, AS_INCIDENT_UNSILENCED)
-WORD(nodes_event, as_nodes_event, AS_NODES_KEPT)
-WORD(notice_loss, as_notice_loss, AS_NOTICE_LOSS_COUNT - 1)
-WORD(operator_command_kind, as_operator_command_kind, AS_OPERATOR_COMMAND_KIND_COUNT - 1)
-WORD(operator_command_outcome, as_operator_command_outcome, AS_OPERATOR_COMMAND_OUTCOME_COUNT - 1)
-WORD(others_event, as_others_event, AS_OTHERS_EVENT_COUNT - 1)
-WORD(reason, as_reason, AS_REASON_COUNT - 1)
-WORD(record_kind, as_record_kind, AS_RECORD_KIND_COUNT - 1)
-#undef WORD
+AS_ROW_WORDS(approval_event_get_word, enum as_approval_event, AS_APPROVAL_EVENT_COUNT,
+             as_approval_event_get_word)
+AS_ROW_WORDS(effect_end_get_word, enum as_effect_end, AS_EVALUATION_UNKNOWN + 1,
+             as_effect_end_get_word)
+AS_ROW_WORDS(incident_event_get_word, enum as_incident_event, AS_INCIDENT_UNSILENCED + 1,
+             as_incident_event_get_word)
+AS_ROW_WORDS(nodes_event_get_word, enum as_nodes_event, AS_NODES_KEPT + 1, as_nodes_event_get_word)
+AS_ROW_WORDS(notice_loss_get_word, enum as_notice_loss, AS_NOTICE_LOSS_COUNT,
+             as_notice_loss_get_word)
+AS_ROW_WORDS(operator_command_kind_get_word, enum as_operator_command_kind,
+             AS_OPERATOR_COMMAND_KIND_COUNT, as_operator_command_kind_get_word)
+AS_ROW_WORDS(operator_command_outcome_get_word, enum as_operator_command_outcome,
+             AS_OPERATOR_COMMAND_OUTCOME_COUNT, as_operator_command_outcome_get_word)
+AS_ROW_WORDS(others_event_get_word, enum as_others_event, AS_OTHERS_EVENT_COUNT,
+             as_others_event_get_word)
+AS_ROW_WORDS(reason_get_word, enum as_reason, AS_REASON_COUNT, as_reason_get_word)
+AS_ROW_WORDS(record_kind_get_word, enum as_record_kind, AS_RECORD_KIND_COUNT,
+             as_record_kind_get_word)
 
 static const char *state_get_word(unsigned state)
 {

@@ -255,11 +255,8 @@ static const char *notice_get_kind_word(unsigned kind)
                                        : NULL;
 }
 
-static const char *notice_get_phase_word(unsigned phase)
-{
-    return phase < AS_NOTICE_PHASE_COUNT ? as_notice_phase_get_word((enum as_notice_phase)phase)
-                                         : NULL;
-}
+AS_ROW_WORDS(notice_phase_get_word, enum as_notice_phase, AS_NOTICE_PHASE_COUNT,
+             as_notice_phase_get_word)
 
 static const struct as_row notice_rows[] = {
     {AS_ROW("approval", text, as_notice, approval, OPTIONAL)},
@@ -274,7 +271,7 @@ static const struct as_row notice_rows[] = {
     {AS_ROW("hash", text, as_notice, hash, REQUIRED)},
     {AS_ROW("kind", word, as_notice, kind, REQUIRED), .get_word = notice_get_kind_word},
     {AS_ROW("message", text, as_notice, message, OPTIONAL), .max = AS_NOTICE_TEXT_MAX},
-    {AS_ROW("phase", word, as_notice, phase, REQUIRED), .get_word = notice_get_phase_word},
+    {AS_ROW("phase", word, as_notice, phase, REQUIRED), .get_word = notice_phase_get_word},
     {AS_ROW("reason", text, as_notice, reason, OPTIONAL)},
     {AS_ROW("receiver", text, as_notice, receiver, OPTIONAL)},
     {AS_ROW("rule", text, as_notice, rule, OPTIONAL)},

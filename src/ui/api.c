@@ -400,15 +400,17 @@ static void api_keep_action(struct as_api *api, const struct as_action_record *r
     api->decision_bytes += json->size + 1;
 }
 
+AS_ROW_WORDS(reason_get_word, enum as_reason, AS_REASON_COUNT, as_reason_get_word)
+AS_ROW_WORDS(direction_get_word, enum as_direction, AS_DIRECTION_DOWN + 1, as_direction_get_word)
+
 static const struct as_row decision_rows[] = {
     {AS_ROW_CHARS("id", kept_decision, id, REQUIRED)},
     {AS_ROW("time", exact, kept_decision, at, REQUIRED)},
     {AS_ROW("target", own_text, kept_decision, target, REQUIRED)},
     {AS_ROW("target_name", own_text, kept_decision, target_name, REQUIRED)},
     {AS_ROW("rule", own_maybe_text, kept_decision, rule, NULLABLE)},
-    {AS_ROW("reason", word, kept_decision, reason, REQUIRED), .get_word = as_reason_get_word},
-    {AS_ROW("direction", word, kept_decision, direction, REQUIRED),
-     .get_word = as_direction_get_word},
+    {AS_ROW("reason", word, kept_decision, reason, REQUIRED), .get_word = reason_get_word},
+    {AS_ROW("direction", word, kept_decision, direction, REQUIRED), .get_word = direction_get_word},
     {AS_ROW("replicas", i32, kept_decision, replicas, REQUIRED)},
     {AS_ROW("desired", i32, kept_decision, desired, REQUIRED)},
     {AS_ROW("would", i32, kept_decision, would, DEFAULT),
@@ -510,10 +512,13 @@ void api_answer_decision(struct api_request *request)
 
 #define APPROVALS_DEFAULT 1000
 
+AS_ROW_WORDS(approval_answer_get_word, enum as_approval_answer, AS_APPROVAL_ANSWER_COUNT,
+             as_approval_answer_get_word)
+
 static const struct as_row approval_rows[] = {
     {AS_ROW("id", text, as_approval_view, state.id, REQUIRED)},
     {AS_ROW("answer", word, as_approval_view, state.answer, REQUIRED),
-     .get_word = as_approval_answer_get_word},
+     .get_word = approval_answer_get_word},
     {AS_ROW("target", text, as_approval_view, target, REQUIRED)},
     {AS_ROW("target_name", text, as_approval_view, name, REQUIRED)},
     {AS_ROW("rule", text, as_approval_view, state.rule, REQUIRED)},

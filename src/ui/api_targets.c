@@ -14,10 +14,14 @@
 
 #include "api_private.h"
 
+AS_ROW_WORDS(holder_get_word, enum as_holder, AS_HOLDER_COUNT, as_holder_get_word)
+AS_ROW_WORDS(reason_get_word, enum as_reason, AS_REASON_COUNT, as_reason_get_word)
+AS_ROW_WORDS(ways_get_word, enum as_ways, AS_WAYS_BOTH + 1, as_ways_get_word)
+
 static const struct as_row pause_rows[] = {
     {AS_ROW("who", credential, as_pause_view, who, REQUIRED)},
     {AS_ROW("reason", text, as_pause_view, reason, REQUIRED)},
-    {AS_ROW("direction", word, as_pause_view, ways, REQUIRED), .get_word = as_ways_get_word},
+    {AS_ROW("direction", word, as_pause_view, ways, REQUIRED), .get_word = ways_get_word},
     {AS_ROW("kill_switch", flag, as_pause_view, is_halt, REQUIRED)},
     {AS_ROW("since", moment, as_pause_view, since, NULLABLE)},
     {AS_ROW("until", moment, as_pause_view, until, NULLABLE)},
@@ -182,8 +186,8 @@ static void target_schedules_write(struct as_json_writer *json, const struct as_
 }
 
 static const struct as_row hold_rows[] = {
-    {AS_ROW("direction", word, as_hold_view, ways, REQUIRED), .get_word = as_ways_get_word},
-    {AS_ROW("by", word, as_hold_view, by, REQUIRED), .get_word = as_holder_get_word},
+    {AS_ROW("direction", word, as_hold_view, ways, REQUIRED), .get_word = ways_get_word},
+    {AS_ROW("by", word, as_hold_view, by, REQUIRED), .get_word = holder_get_word},
     {AS_ROW("name", text, as_hold_view, name, REQUIRED)},
     {AS_ROW("until", exact, as_hold_view, until.at, REQUIRED),
      .has_at = AS_ROW_HAS(as_hold_view, until.set)},
@@ -281,7 +285,7 @@ static const struct as_row last_decision_rows[] = {
     {AS_ROW("id", text, as_target_view, last_decision, REQUIRED), VIEW},
     {AS_ROW("time", exact, as_target_view, last_at, REQUIRED), VIEW},
     {AS_ROW("reason", word, as_target_view, last_reason, REQUIRED), VIEW,
-     .get_word = as_reason_get_word},
+     .get_word = reason_get_word},
     {AS_ROW("rule", maybe_text, as_target_view, last_rule, NULLABLE), VIEW},
     {AS_ROW("would", i32, kept_decision, would, DEFAULT), .via = AS_ROW_VIA(target_answer, dry_run),
      .has_at = AS_ROW_HAS(kept_decision, has_would)},

@@ -201,6 +201,14 @@ extern const struct as_row_type as_row_part;       /* struct, or at 0 the struct
 #define AS_ROW_HAS(STRUCT, MEMBER)   (offsetof(struct STRUCT, MEMBER) + 1)
 #define AS_ROW_VIA(STRUCT, MEMBER)   (offsetof(struct STRUCT, MEMBER) + 1)
 
+/* Defines a function for `get_word`, from a function of an enum with COUNT values. The function of
+ * the enum itself has another type: control-flow integrity ends the program at its call. */
+#define AS_ROW_WORDS(NAME, ENUM, COUNT, GET)                                                       \
+    static const char *NAME(unsigned value)                                                        \
+    {                                                                                              \
+        return value < (COUNT) ? GET((ENUM)value) : NULL;                                          \
+    }
+
 /* Writes an object. */
 void as_rows_write(struct as_json_writer *json, const struct as_row *rows, const void *from);
 /* Reads the members of the object; a strict reader then refuses all other members. */
