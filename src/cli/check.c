@@ -803,7 +803,7 @@ static void check_settings(struct check *check, const char *path)
 static bool rule_needs_proof(const struct as_rule *rule)
 {
     const bool is_decrease = rule->action.kind != AS_ACTION_SCALE_UP;
-    return rule->guard_kind == AS_GUARD_ABSENT &&
+    return rule->guard_kind == AS_GUARD_ABSENT && !rule->is_always &&
            (rule->on_resolved.kind != AS_ENDING_NOTHING || rule->action.is_take ||
             (rule->source.kind == AS_SOURCE_NODES && is_decrease));
 }

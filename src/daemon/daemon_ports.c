@@ -185,6 +185,7 @@ struct as_engine_config daemon_get_engine_config(const struct daemon *daemon)
     struct as_engine_config config =
         as_engine_config_make(&daemon->config->settings, daemon_get_seed());
     config.dry_run = config.dry_run || daemon->options->dry_run;
+    config.spreads_evaluations = true;
     config.trace = as_log_is_enabled(AS_LOG_TRACE) ? log_trace : NULL;
     config.scopes =
         as_credentials_get_scopes(as_auth_get_credentials(daemon->auth), &config.scope_count);

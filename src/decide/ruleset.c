@@ -446,8 +446,10 @@ struct as_rule_index *as_rule_index_new(const struct as_ruleset *ruleset)
     index->ruleset = ruleset;
     for (size_t i = 0; i < ruleset->rule_count; i++)
         count_sharers(index, &ruleset->rules[i]);
-    for (size_t i = 0; i < ruleset->rule_count; i++)
-        insert(index, (uint32_t)i);
+    for (size_t i = 0; i < ruleset->rule_count; i++) {
+        if (!ruleset->rules[i].is_always)
+            insert(index, (uint32_t)i);
+    }
     prune(index);
     return index;
 }

@@ -140,7 +140,7 @@ static bool needs_proof(const struct as_engine *engine, const struct target *tar
         const struct as_rule *rule = &ruleset->rules[i];
         if (&ruleset->targets[rule->target] == target->config &&
             rule->action.kind != AS_ACTION_SCALE_UP && rule->action.kind != AS_ACTION_HOLD &&
-            rule->guard_kind != AS_GUARD_WAIVED)
+            rule->guard_kind != AS_GUARD_WAIVED && !rule->is_always)
             return engine->config.watchdog_count > 0;
     }
     return false;
@@ -231,6 +231,7 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
     TAILQ_INIT(&engine->open);
     TAILQ_INIT(&engine->resolved);
     TAILQ_INIT(&engine->graveyard);
+    TAILQ_INIT(&engine->always);
     as_shares_init(&engine->incident_shares);
     RB_INIT(&engine->targets);
     RB_INIT(&engine->deadlines);
@@ -296,6 +297,10 @@ struct as_engine *as_engine_free(struct as_engine *engine)
     RB_FOREACH_SAFE (incident, incident_tree, &engine->incidents, next_incident) {
         bindings_drop(engine, incident);
         RB_REMOVE(incident_tree, &engine->incidents, incident);
+        incident_free(incident);
+    }
+    TAILQ_FOREACH_SAFE (incident, &engine->always, in_order, next_incident) {
+        bindings_drop(engine, incident);
         incident_free(incident);
     }
     struct target *target, *next_target;
@@ -386,6 +391,7 @@ static void on_rules(struct as_engine *engine, const struct as_event *event)
 
 static void engine_on_start(struct as_engine *engine)
 {
+    engine->started = engine->mono;
     restore_finish(engine);
     limits_restore(engine);
     bindings_remake_all(engine);
@@ -484,5 +490,6 @@ struct as_engine_counts as_engine_get_counts(const struct as_engine *engine)
         .targets_busy = engine->busy_count,
         .targets_paused = engine->paused_count,
         .incident_bytes = room_get_used(engine),
+        .evaluations_skipped = engine->evaluations_skipped,
     };
 }

@@ -186,7 +186,7 @@ static as_mono_time get_next_observation(const struct as_engine *engine, struct 
         return next;
     const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
     const int64_t lock = is_up ? cooldown->up_us : as_cooldown_get_down_after_down(cooldown);
-    const as_mono_time sampled = {as_time_add(engine->mono.us, sources_get_interval(target))};
+    const as_mono_time sampled = sources_get_next_due(engine, target);
     if (lock > 0) {
         next.us = as_time_add(engine->mono.us, lock);
         return sampled.us < next.us ? sampled

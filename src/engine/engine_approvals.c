@@ -232,7 +232,7 @@ static const struct as_rule *find_cause(struct target *target, const struct requ
     char text[AS_DIGEST_TEXT_SIZE];
     if (group) {
         TAILQ_FOREACH (binding, &group->bindings, in_group) {
-            as_digest_print(&binding->incident->state.key.digest, text);
+            incident_print(binding->incident, text);
             if (strcmp(text, state->incident) == 0 &&
                 binding->incident->state.opened.mono.us <= state->asked.mono.us)
                 return group->rule;

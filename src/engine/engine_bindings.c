@@ -230,6 +230,74 @@ static void remake_in_order(struct as_engine *engine)
     free(incidents);
 }
 
+/*
+ * The incidents of `always` rules. They never end, and are not stored. No alert, list or time
+ * touches them: they are in a list of their own. New rules find them by the rule's name.
+ *
+ * After a restart the earlier changes of such a rule are not known. Then the last change of the
+ * target counts, whatever made it, and the rule waits for `every`.
+ */
+
+/* It was opened before all times: each change of the target may be a step of the rule. */
+static struct incident *incident_new_always(const char *rule)
+{
+    static const struct as_labels none = {0};
+    struct incident *incident = as_xcalloc(1, sizeof(*incident));
+    incident->always = as_xstrdup(rule);
+    incident->state.key.owner = as_xstrdup("");
+    incident->state.is_open = true;
+    incident->state.opened = (struct as_moment){.mono = {INT64_MIN / 2}};
+    incident->state.seen = incident->state.opened;
+    incident->state.resolved = incident->state.silenced = AS_MOMENT_NEVER;
+    incident->state.labels = as_labels_copy(&none);
+    incident->state.annotations = as_labels_copy(&none);
+    return incident;
+}
+
+static void assume_step(struct incident *incident)
+{
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        struct binding *binding = &incident->bindings[i];
+        const struct as_lock_state *locks = &binding->group->target->locks;
+        binding->applied = moment_get_later(locks->last_up, locks->last_down);
+        if (!as_moment_is_set(binding->applied))
+            continue;
+        binding->steps = 1;
+        binding->applied.mono.us =
+            as_time_add(binding->applied.mono.us, binding->group->rule->every_us - 1);
+    }
+}
+
+static void remake_always(struct as_engine *engine)
+{
+    struct incident_list former = TAILQ_HEAD_INITIALIZER(former);
+    TAILQ_CONCAT(&former, &engine->always, in_order);
+    for (size_t i = 0; i < engine->ruleset->rule_count; i++) {
+        const struct as_rule *rule = &engine->ruleset->rules[i];
+        struct incident *incident;
+        if (!rule->is_always || !rule->enabled)
+            continue;
+        TAILQ_FOREACH (incident, &former, in_order) {
+            if (strcmp(incident->always, rule->name) == 0)
+                break;
+        }
+        if (incident)
+            TAILQ_REMOVE(&former, incident, in_order);
+        else
+            incident = incident_new_always(rule->name);
+        TAILQ_INSERT_TAIL(&engine->always, incident, in_order);
+        incident->bindings = as_xcalloc(1, sizeof(*incident->bindings));
+        struct target *target =
+            LIST_FIRST(&engine->members[rule->target]); /* its address is plain */
+        if (target)
+            bind(engine, &incident->bindings[incident->binding_count++], incident,
+                 group_get(target, rule));
+        if (engine->generation == 0) /* the start */
+            assume_step(incident);
+    }
+    TAILQ_CONCAT(&engine->graveyard, &former, in_order);
+}
+
 /* What outlasts incidents. */
 static void remake_concerns(struct as_engine *engine)
 {
@@ -253,8 +321,11 @@ void bindings_remake_all(struct as_engine *engine)
     struct incident *incident;
     TAILQ_FOREACH (incident, &engine->open, in_order)
         set_aside(engine, incident);
+    TAILQ_FOREACH (incident, &engine->always, in_order)
+        set_aside(engine, incident);
     owners_find(engine);
     targets_reset_entries(engine);
+    remake_always(engine);
     remake_in_order(engine);
     remake_concerns(engine);
 }

@@ -154,6 +154,7 @@ struct concern {
     ROW(CONTENTION, contention)                                                                    \
     ROW(ENDINGS, endings)                                                                          \
     ROW(INCIDENTS, incidents)                                                                      \
+    ROW(ALWAYS, always)                                                                            \
     ROW(SCALEUPS, scaleups)                                                                        \
     ROW(RESIZES, resizes)                                                                          \
     ROW(EVALUATIONS, evaluations)                                                                  \
@@ -528,6 +529,19 @@ bool limits_is_waiting(const struct target *target);
 void limits_give_up(struct as_engine *engine, struct target *target);
 void limits_restore(struct as_engine *engine);
 void limits_on_rules(struct as_engine *engine, const struct as_limits *old);
+
+/*
+ * The times of `always` rules.
+ */
+
+/* The first time after `after` at which the rule is evaluated on the target. */
+as_mono_time always_get_due(const struct target *target, const struct as_rule *rule,
+                            as_mono_time after);
+/* Of all its `always` rules; AS_MONO_NEVER: it has none. */
+as_mono_time always_get_next_due(const struct target *target, as_mono_time after);
+/* The target has `always` rules, and no alert of another rule fires. */
+bool always_is_alone(const struct target *target);
+void always_on_evaluate(const struct as_engine *engine, struct target *target);
 
 /*
  * Templates of node groups.

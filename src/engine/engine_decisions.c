@@ -86,6 +86,8 @@ static bool wants_to_stay(const struct as_action *action, int32_t replicas)
 
 static void list_incidents(struct proposals *proposals, const struct group *group)
 {
+    if (group->rule->is_always)
+        return;
     proposals->incident_total += group->count;
     const struct binding *binding;
     TAILQ_FOREACH (binding, &group->bindings, in_group) {
@@ -95,10 +97,10 @@ static void list_incidents(struct proposals *proposals, const struct group *grou
     }
 }
 
-static const char *print_digest(struct as_engine *engine, const struct incident *incident)
+static const char *print_incident(struct as_engine *engine, const struct incident *incident)
 {
     char *text = as_arena_alloc(&engine->arena, 1, AS_DIGEST_TEXT_SIZE);
-    as_digest_print(&incident->state.key.digest, text);
+    incident_print(incident, text);
     return text;
 }
 
@@ -125,7 +127,7 @@ static void propose_to_stay(struct as_engine *engine, struct proposals *proposal
         stay.size = action->size < replicas ? action->size : replicas;
     }
     const struct incident *oldest = TAILQ_FIRST(&group->bindings)->incident;
-    (void)decision_add(proposals, group->rule, print_digest(engine, oldest), &stay);
+    (void)decision_add(proposals, group->rule, print_incident(engine, oldest), &stay);
     proposals->origins[proposals->count++] = (struct proposer){.group = group};
 }
 
@@ -150,7 +152,7 @@ static void propose_values(struct as_engine *engine, struct target *target,
         const struct incident *incident = binding->incident;
         const char *value;
         struct as_proposal *proposal = decision_add(
-            proposals, group->rule, print_digest(engine, incident), &group->rule->action);
+            proposals, group->rule, print_incident(engine, incident), &group->rule->action);
         sources_read(engine, target, group->rule, incident, proposal, &value);
         const size_t same = decision_find_value(values, count, value);
         note_report(engine, &proposals->items[first + same], binding);
@@ -175,7 +177,7 @@ static void propose_one(struct as_engine *engine, struct proposals *proposals, s
                         const struct binding *oldest)
 {
     struct as_proposal *proposal = decision_add(
-        proposals, group->rule, print_digest(engine, oldest->incident), &group->rule->action);
+        proposals, group->rule, print_incident(engine, oldest->incident), &group->rule->action);
     const struct binding *binding;
     for (binding = oldest; binding && needs_news(group->rule);
          binding = TAILQ_NEXT(binding, in_group)) {
@@ -355,8 +357,9 @@ static bool proposals_need_proof(struct as_engine *engine, const struct target *
     const struct as_rule *rule = winner->group->rule;
     if (winner->incident && rule->guard_kind == AS_GUARD_QUERY)
         return !sources_is_guard_met(target, sources_get_guard(engine, rule, winner->incident));
-    /* No monitoring is asked about nodes: its being alive is proven by itself. */
-    return (rule->source.kind == AS_SOURCE_NODES || rule->action.is_take) &&
+    /* No monitoring is asked about nodes: its being alive is proven by itself. An `always` rule
+     * needs no monitoring, and facts about nodes that are not fresh are no value. */
+    return !rule->is_always && (rule->source.kind == AS_SOURCE_NODES || rule->action.is_take) &&
            rule->guard_kind == AS_GUARD_ABSENT && !watchdog_is_alive(engine, engine->mono);
 }
 
@@ -500,26 +503,18 @@ static const char *get_holder(const struct as_decision *decision)
     return as_reason_has_holder(decision->reason) ? decision->held_by.name : NULL;
 }
 
-static void decision_digest(uint64_t *state, const void *data, size_t size)
-{
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < size; i++)
-        *state = (*state ^ bytes[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
-}
-
 /* 0: of no pool. */
 static uint64_t digest_nodes(const struct as_pool_plan *plan)
 {
-    uint64_t state = UINT64_C(0xcbf29ce484222325);
     if (!plan)
         return 0;
-    decision_digest(&state, plan->kept, sizeof(plan->kept));
+    uint64_t state = engine_hash(ENGINE_HASH_INIT, plan->kept, sizeof(plan->kept));
     for (size_t i = 0; i < plan->unneeded_count; i++) {
         const struct as_unneeded *unneeded = &plan->unneeded[i];
         if (!unneeded->since.set)
             continue;
-        decision_digest(&state, unneeded->node, strlen(unneeded->node) + 1);
-        decision_digest(&state, &unneeded->since.at.us, sizeof(unneeded->since.at.us));
+        state = engine_hash(state, unneeded->node, strlen(unneeded->node) + 1);
+        state = engine_hash(state, &unneeded->since.at.us, sizeof(unneeded->since.at.us));
     }
     return state;
 }
@@ -747,7 +742,7 @@ static as_mono_time get_proof_time(const struct as_engine *engine, struct target
 /* When a value or a rule may next want something else, without any event. */
 as_mono_time decisions_get_next_due(const struct as_engine *engine, struct target *target)
 {
-    const as_mono_time sampled = {as_time_add(engine->mono.us, sources_get_interval(target))};
+    const as_mono_time sampled = sources_get_next_due(engine, target);
     const as_mono_time asked = get_earlier(bindings_get_next_due(engine, target),
                                            metric_gaps_get_next_due(engine, target));
     return get_earlier(sampled, get_earlier(asked, endings_get_next_due(engine, target)));

@@ -43,8 +43,11 @@ void effect_commit(struct as_engine *engine)
     effect_add(engine, AS_EFFECT_COMMIT);
 }
 
+/* The incident of an `always` rule is not stored. */
 void effect_put_incident(struct as_engine *engine, struct incident *incident)
 {
+    if (incident->always)
+        return;
     effect_add(engine, AS_EFFECT_PUT_INCIDENT)->incident = incident_fill_state(engine, incident);
 }
 

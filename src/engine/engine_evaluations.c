@@ -159,7 +159,7 @@ bool evaluation_is_of_alert(struct as_engine *engine, struct target *target,
 {
     const struct group *group =
         group_find(evaluation_find_owner(engine, target, intent->state.rule), intent->state.rule);
-    if (intent->state.is_ordered || !group || group->count == 0)
+    if (intent->state.is_ordered || !group || group->count == 0 || group->rule->is_always)
         return false;
     /* the way back is on_resolved's, of an earlier incident */
     return intent->state.to > intent->state.from || group->rule->action.kind != AS_ACTION_SCALE_UP;

@@ -62,6 +62,6 @@ const struct as_nodes_seen *sources_copy_nodes(struct as_arena *arena,
                                                const struct as_nodes_seen *nodes);
 void sources_fill_pods(struct as_engine *engine, const struct target *target,
                        const struct as_observation *observation, struct as_decide_input *input);
-int64_t sources_get_interval(const struct target *target);
+as_mono_time sources_get_next_due(const struct as_engine *engine, const struct target *target);
 
 #endif

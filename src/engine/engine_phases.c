@@ -267,6 +267,7 @@ static void evaluate(struct as_engine *engine, struct target *target)
         alias_is_waiting(target) || must_wait(engine, target))
         return;
     limits_on_evaluate(target);
+    always_on_evaluate(engine, target);
     if (!is_needed(engine, target) && !target->in_doubt) {
         if (metric_gaps_drop(target)) {
             effect_put_target(engine, target);
@@ -669,12 +670,25 @@ void targets_on_rules(struct as_engine *engine)
     }
 }
 
+/* After the start and after new rules, targets with `always` rules alone are evaluated at their own
+ * times, so that not all send their requests at once. */
+static void await_first_evaluation(struct as_engine *engine, struct target *target)
+{
+    const as_mono_time due = always_get_next_due(target, (as_mono_time){engine->mono.us - 1});
+    const int64_t latest = as_time_add(engine->mono.us, REEVALUATE_US);
+    target->dirty = false;
+    target_set_deadline(engine, target, due.us < latest ? due : (as_mono_time){latest});
+}
+
 void targets_settle(struct as_engine *engine)
 {
     struct target *target, *next;
     RB_FOREACH_SAFE (target, target_tree, &engine->targets, next) {
         target->dirty = target->dirty || target->open_bindings > 0;
-        if (target->phase == PHASE_IDLE)
-            target_settle_down(engine, target);
+        if (target->phase != PHASE_IDLE)
+            continue;
+        if (engine->config.spreads_evaluations && always_is_alone(target))
+            await_first_evaluation(engine, target);
+        target_settle_down(engine, target);
     }
 }

@@ -74,6 +74,8 @@ as_mono_time binding_get_due_unheld(const struct binding *binding)
         return AS_MONO_NEVER;
     if (binding->steps == 0 || !rule_keeps_progress(rule, binding->group->target->config))
         return (as_mono_time){INT64_MIN};
+    if (rule->is_always)
+        return always_get_due(binding->group->target, rule, binding->applied.mono);
     if (rule->every_us)
         return (as_mono_time){as_time_add(binding->applied.mono.us, rule->every_us)};
     const struct as_cooldown *cooldown = &binding->group->target->config->bounds.cooldown;
@@ -518,7 +520,10 @@ static void owners_share_progress(struct incident *incident, const struct incide
 
 void owners_inherit(const struct as_engine *engine, struct binding *binding)
 {
-    struct incident *other = incident_find_first(engine, &binding->incident->state.key.digest);
+    struct incident *other =
+        binding->incident->always
+            ? NULL
+            : incident_find_first(engine, &binding->incident->state.key.digest);
     for (; other; other = incident_find_next(other)) {
         if (starts_later(binding->incident->state.starts_at, other->state.starts_at))
             continue; /* another stretch of firing */

@@ -420,18 +420,21 @@ void sources_fill_pods(struct as_engine *engine, const struct target *target,
     input->pod_count = observation->pod_count;
 }
 
-/* How soon values may change, if the rules do not say `every`. */
-int64_t sources_get_interval(const struct target *target)
+/* When values may be others. */
+as_mono_time sources_get_next_due(const struct as_engine *engine, const struct target *target)
 {
     struct group *group;
     int64_t interval = INT64_MAX;
     RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
         const struct as_action *action = &group->rule->action;
-        if (!as_source_is_asked(&group->rule->source) && !action->is_fit && !action->is_take)
+        if (group->rule->is_always ||
+            (!as_source_is_asked(&group->rule->source) && !action->is_fit && !action->is_take))
             continue;
         const int64_t every = group->rule->every_us > 0 ? group->rule->every_us : ASK_AGAIN_US;
         if (every < interval)
             interval = every;
     }
-    return interval;
+    const as_mono_time due = {as_time_add(engine->mono.us, interval)};
+    const as_mono_time always = always_get_next_due(target, engine->mono);
+    return always.us < due.us ? always : due;
 }

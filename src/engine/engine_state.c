@@ -106,6 +106,7 @@ void incident_free(struct incident *incident)
     for (uint32_t i = 0; i < incident->kept_count; i++)
         progress_deinit(&incident->kept[i]);
     free(incident->kept);
+    free(incident->always);
     free((char *)(uintptr_t)incident->state.key.owner);
     texts_free(incident->state.receivers, incident->state.receiver_count);
     texts_free(incident->state.credentials, incident->state.credential_count);
@@ -114,6 +115,14 @@ void incident_free(struct incident *incident)
     as_labels_free((struct as_labels *)(uintptr_t)incident->state.labels);
     as_labels_free((struct as_labels *)(uintptr_t)incident->state.annotations);
     free(incident);
+}
+
+void incident_print(const struct incident *incident, char text_out[AS_DIGEST_TEXT_SIZE])
+{
+    if (incident->always)
+        snprintf(text_out, AS_DIGEST_TEXT_SIZE, "always");
+    else
+        as_digest_print(&incident->state.key.digest, text_out);
 }
 
 void incident_add_receiver(struct incident *incident, const char *receiver)

@@ -57,6 +57,7 @@ RB_HEAD(group_tree, group);
 
 struct incident {
     RB_ENTRY(incident) by_digest;   /* and owner */
+    char *always;                   /* name of the `always` rule whose incident it is; else NULL */
     struct as_incident_state state; /* owns its texts, lists and labels; placed beside what searches
                                        read. The progress is that of its bindings, and `kept`. */
     TAILQ_ENTRY(incident) in_order; /* of open ones by `seen`, of resolved ones by `resolved` */
@@ -257,6 +258,9 @@ struct as_engine {
 
     struct incident_tree incidents;
     struct incident_list open, resolved, graveyard; /* graveyard: freed at the next step */
+    struct incident_list always;                    /* of `always` rules, in the rules' order */
+    uint64_t evaluations_skipped;                   /* engine_always.c */
+    as_mono_time started;
     size_t open_count;
     size_t incident_bytes;            /* of all incidents in the tree */
     struct as_shares incident_shares; /* in these, and in targets that templates made for them */
@@ -306,6 +310,16 @@ struct as_engine {
     struct as_effect *effects;
     size_t effect_count, effect_capacity;
 };
+
+/* FNV-1a over more bytes. */
+#define ENGINE_HASH_INIT UINT64_C(0xcbf29ce484222325)
+static inline uint64_t engine_hash(uint64_t state, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < size; i++)
+        state = (state ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return state;
+}
 
 static inline struct as_moment moment_now(const struct as_engine *engine)
 {
@@ -363,6 +377,8 @@ struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_t
                               as_wall_time wall);
 void progress_deinit(struct as_progress *progress);
 void incident_free(struct incident *incident);
+/* Its digest, or "always". */
+void incident_print(const struct incident *incident, char text_out[AS_DIGEST_TEXT_SIZE]);
 void incident_add_receiver(struct incident *incident, const char *receiver);
 bool incident_add_credential(struct incident *incident, const char *credential);
 void names_free(char **names, size_t count);

@@ -7,7 +7,7 @@
 #include "engine_registry.h"
 #include "engine_state.h"
 
-/* An incident has one binding per rule; only its first binding to the target counts. */
+/* Of alerts. An incident has one binding per rule; only its first binding to the target counts. */
 static size_t count_incidents(const struct target *target)
 {
     struct group *group;
@@ -15,6 +15,8 @@ static size_t count_incidents(const struct target *target)
     size_t count = 0;
     RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
         TAILQ_FOREACH (binding, &group->bindings, in_group) {
+            if (binding->incident->always)
+                continue;
             const struct binding *first = binding->incident->bindings;
             while (first->group->target != target)
                 first++;

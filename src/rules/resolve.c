@@ -329,6 +329,12 @@ static void resolve_check_rule(struct resolver *resolver, const struct raw_rule 
     resolver->loader.tree = raw->tree;
     if (!target)
         return;
+    if (raw->is_always && ruleset->targets[target->number].is_templated)
+        loader_report(
+            &resolver->loader, at,
+            "target `%s` has a template in its address, and an `always` rule has no alert "
+            "whose labels the template could name",
+            target->name);
     if (as_target_kind_has_groups(target->kind) && (!is_of_pool || raw->has_ending))
         loader_report(&resolver->loader, at,
                       "target `%s` is a pool, which only has `scale_up: {fit: pending_pods}` and "
@@ -428,7 +434,8 @@ static void resolve_action(const struct raw_rule *raw, struct as_rule *rule)
 static void check_proof(struct resolver *resolver, const struct raw_rule *raw)
 {
     const struct as_settings *settings = resolver->settings;
-    if (!settings || raw->guard_kind != AS_GUARD_ABSENT || settings->receiver.watchdog_count > 0)
+    if (!settings || raw->guard_kind != AS_GUARD_ABSENT || raw->is_always ||
+        settings->receiver.watchdog_count > 0)
         return;
     if (raw->has_ending)
         loader_report(&resolver->loader, schema_find_key(raw->node, "on_resolved"),
@@ -438,6 +445,21 @@ static void check_proof(struct resolver *resolver, const struct raw_rule *raw)
         loader_report(&resolver->loader, raw->node,
                       "scaling down needs proof that monitoring works: add `receiver.watchdog` to "
                       "the configuration, or `guard: {query: ...}` or `guard: none` to the rule");
+}
+
+/* An `always` rule has no labels. */
+static void refuse_templates(struct resolver *resolver, const struct raw_rule *raw,
+                             const struct as_rule *rule)
+{
+    const struct {
+        const struct as_yaml_node *node;
+        const struct as_template *query;
+    } queries[] = {{raw->source.query, rule->source.query}, {raw->guard, rule->guard}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(queries) && raw->is_always; i++) {
+        if (queries[i].query && !as_template_is_plain(queries[i].query))
+            loader_report(&resolver->loader, queries[i].node,
+                          "an `always` rule has no alert whose labels a `{{ }}` could name");
+    }
 }
 
 /* Only Kubernetes has pods; and a decision has one number per resource and pod. */
@@ -495,6 +517,7 @@ static void resolve_rule(struct resolver *resolver, const struct raw_rule *raw,
 {
     resolver->loader.tree = raw->tree;
     rule->name = as_xstrdup(raw->name ? raw->name : "");
+    rule->is_always = raw->is_always;
     rule->receivers = copy_strings(raw->receivers, raw->receiver_count);
     rule->receiver_count = raw->receiver_count;
     rule->every_us = raw->every_us;
@@ -508,6 +531,7 @@ static void resolve_rule(struct resolver *resolver, const struct raw_rule *raw,
     rule->guard = raw->guard ? compile_query(resolver, raw->guard) : NULL;
     resolve_action(raw, rule);
     resolve_source(resolver, &raw->source, &rule->source);
+    refuse_templates(resolver, raw, rule);
     if (raw->match)
         resolve_matchers(resolver, raw->match, rule);
     check_proof(resolver, raw);

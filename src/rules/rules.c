@@ -691,9 +691,9 @@ static const char *const ways_words[] = {"down", "up", "both", NULL};
 
 static const struct schema_field rule_fields[] = {
     SCHEMA_FIELD("name", NAME, raw_rule, name, .is_required = true),
+    SCHEMA_FIELD("always", BOOL, raw_rule, is_always),
     {.key = "match",
      .type = SCHEMA_CUSTOM,
-     .is_required = true,
      .parse = parse_match,
      .forms = schema_matcher_list,
      .expected = "list of matchers"},
@@ -784,6 +784,71 @@ static void finish_hold(struct loader *loader, const struct as_yaml_node *node,
     }
 }
 
+/* The keys of a rule with an alert, and what an `always` rule lacks for them. */
+static const struct {
+    const char *key, *why;
+} alert_keys[] = {
+    {"receivers", "it has no alert that a receiver gets"},
+    {"hold", "it would never end"},
+    {"once", "its incident never ends"},
+    {"max_steps", "its incident never ends"},
+    {"on_resolved", "its incident never ends"},
+    {"ineffective_after", "it has no alert that shows whether a change helped"},
+};
+
+static void refuse_fixed_amount(struct loader *loader, const struct as_yaml_node *node,
+                                const struct as_action *action)
+{
+    static const char *const keys[] = {"scale_up", "scale_down", "scale_to"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
+        const struct as_yaml_node *key = schema_find_key(node, keys[i]);
+        if (key && action->step_count == 0 && !action->is_fit && !action->is_take)
+            loader_report(
+                loader, key,
+                "an `always` rule with a fixed amount would go to the bound: use `track`, "
+                "`fit`, `take`, or `steps` by a `query` or `nodes`");
+    }
+}
+
+static void refuse_alert_source(struct loader *loader, const struct as_yaml_node *node)
+{
+    static const char *const actions[] = {"scale_up", "scale_down", "scale_to", "track",
+                                          "pass_through"};
+    static const char *const sources[] = {"annotation", "label"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(actions); i++) {
+        const struct as_yaml_node *action = as_yaml_find(node, actions[i]);
+        const struct as_yaml_node *value = action ? as_yaml_find(action, "value") : NULL;
+        const struct as_yaml_node *source =
+            value && value->kind == AS_YAML_MAP ? value : action; /* of `track` a number */
+        for (size_t k = 0; source && k < AS_ARRAY_SIZE(sources); k++) {
+            const struct as_yaml_node *key = schema_find_key(source, sources[k]);
+            if (key)
+                loader_report(loader, key,
+                              "an `always` rule has no alert with a%s `%s`: use `query` or `nodes`",
+                              k == 0 ? "n" : "", sources[k]);
+        }
+    }
+}
+
+/* The size of an `always` rule comes from a value of the decision itself. */
+static void finish_always(struct loader *loader, const struct as_yaml_node *node,
+                          const struct raw_rule *rule)
+{
+    const struct as_yaml_node *always = as_yaml_find(node, "always");
+    if (always && always->kind == AS_YAML_SCALAR && strcmp(always->text, "false") == 0)
+        loader_report(loader, always, "write `always: true`, or `match` with the alert's labels");
+    if (!rule->is_always)
+        return;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(alert_keys); i++) {
+        const struct as_yaml_node *key = schema_find_key(node, alert_keys[i].key);
+        if (key)
+            loader_report(loader, key, "an `always` rule has no `%s`: %s", alert_keys[i].key,
+                          alert_keys[i].why);
+    }
+    refuse_fixed_amount(loader, node, &rule->action);
+    refuse_alert_source(loader, node);
+}
+
 static void check_fallback(struct loader *loader, const struct as_yaml_node *node,
                            const struct raw_rule *rule)
 {
@@ -815,6 +880,7 @@ static void rules_finish_rule(struct loader *loader, const struct as_yaml_node *
         rule->every_us = 15 * AS_US_PER_S;
     check_guard(loader, node, rule);
     finish_hold(loader, node, rule);
+    finish_always(loader, node, rule);
     check_fallback(loader, node, rule);
 }
 
@@ -863,6 +929,7 @@ void collect_units(struct loader *loader, const struct as_yaml_node *const *root
 }
 
 static const struct schema_choice rule_choices[] = {
+    {SCHEMA_ONE_OF("match", "always"), false},
     {SCHEMA_ONE_OF("scale_up", "scale_down", "scale_to", "track", "pass_through", "hold"), false},
     {0}};
 

@@ -166,6 +166,10 @@ const struct metric_family metric_families[METRIC_COUNT] = {
     [METRIC_INCIDENTS_OPEN] = {"alertscaler_incidents_open",
                                "Incidents that are open: firing alerts that a rule matches.",
                                METRIC_GAUGE},
+    [METRIC_EVALUATIONS_SKIPPED] = {"alertscaler_evaluations_skipped_total",
+                                    "Evaluations of `always` rules that were skipped because the "
+                                    "evaluation before had not ended.",
+                                    METRIC_COUNTER},
     [METRIC_DECISIONS] = {"alertscaler_decisions_total",
                           "Decisions in the action log, by winning rule and reason.",
                           METRIC_COUNTER,
@@ -1151,6 +1155,12 @@ static void print_approvals(struct printing *p)
                                   metrics_print_approval, &rules);
 }
 
+static void print_evaluations_skipped(struct printing *p)
+{
+    if (p->view->engine)
+        print_value(p, (double)as_engine_get_counts(p->view->engine).evaluations_skipped);
+}
+
 static void print_incidents_open(struct printing *p)
 {
     if (p->view->engine)
@@ -1295,6 +1305,7 @@ typedef void print_fn(struct printing *p);
 /* Families that are read, not counted. */
 static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_INCIDENTS_OPEN] = print_incidents_open,
+    [METRIC_EVALUATIONS_SKIPPED] = print_evaluations_skipped,
     [METRIC_TARGET_REPLICAS] = print_targets,
     [METRIC_TARGET_DESIRED] = print_targets,
     [METRIC_TARGET_MIN] = print_targets,

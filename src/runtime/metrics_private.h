@@ -22,6 +22,7 @@ enum metric { /* in printing order */
               METRIC_ALERTS,
               METRIC_TRUNCATED_ALERTS,
               METRIC_INCIDENTS_OPEN,
+              METRIC_EVALUATIONS_SKIPPED,
               METRIC_DECISIONS,
               METRIC_ACTIONS,
               METRIC_ACTION_DURATION,

@@ -45,6 +45,7 @@ ONLY_CHECK = {
               r"is below|must be shorter|never counts|^longer than|^earlier than|^later than|^more than|is too long|too large|"
               r"^the size would swing|^one decision cannot use both",
     "lists": r"in the list already|is already in the list|^another pod has this name",
+    "rules without an alert": r"^an `always` rule (has no|with a fixed)|and an `always` rule has no alert|^write `always: true`",
     "numbers": r"^expected (an integer|a number|true or false).*found `",
 }
 UNREADABLE = object()

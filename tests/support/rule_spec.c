@@ -300,6 +300,7 @@ static struct as_rule make_rule(const struct spec *all, const struct rule_spec *
         .ineffective_after = spec->ineffective_after,
         .dry_run = spec->dry_run,
         .enabled = !spec->disabled,
+        .is_always = spec->always,
     };
     make_action(spec, &rule);
     const struct target_spec *target = &all->targets[rule.target];

@@ -81,6 +81,7 @@ struct rule_spec {
     int64_t every;
     uint32_t max_steps, ineffective_after;
     bool dry_run, disabled;
+    bool always; /* instead of `match` */
     struct source_spec source;
     struct as_step up_steps[SPEC_STEPS_MAX], down_steps[SPEC_STEPS_MAX],
         to_steps[SPEC_STEPS_MAX];                         /* up to one without `by`, `to`, size */

@@ -106,6 +106,7 @@ enum as_guard_kind { AS_GUARD_ABSENT, AS_GUARD_WAIVED, AS_GUARD_QUERY };
 
 struct as_rule {
     char *name;
+    bool is_always; /* no alert: it has no matchers, and its incident never ends */
     struct as_matcher *matchers;
     size_t matcher_count;
     char **receivers; /* count 0: any */
@@ -155,8 +156,8 @@ struct as_rule_index *as_rule_index_new(const struct as_ruleset *ruleset) AS_MUS
 struct as_rule_index *as_rule_index_free(struct as_rule_index *index);
 
 /*
- * The indices of all rules (also disabled ones) whose matchers match and whose receivers include
- * one of `receivers` (NULL: any), ascending. The array belongs to the index and is valid until the
+ * The indices of all rules (also disabled ones, but no `always` rules) whose matchers match and
+ * whose receivers include one of `receivers` (NULL: any), ascending. The array belongs to the index and is valid until the
  * next call.
  */
 size_t as_rule_index_match(struct as_rule_index *index, const struct as_labels *labels,

@@ -52,8 +52,10 @@ struct as_engine_config {
     int64_t incident_expiry_us;
     int64_t stale_window_us;
     bool dry_run;
-    uint64_t seed;     /* for identifiers and jitter; must differ for each engine */
-    int64_t resync_us; /* how often to list what is firing; 0: never */
+    uint64_t seed;            /* for identifiers and jitter; must differ for each engine */
+    bool spreads_evaluations; /* of `always` rules, by a hash of the target's id; else all targets
+                                 are evaluated at the start, and each `every` later */
+    int64_t resync_us;        /* how often to list what is firing; 0: never */
     /* Receivers in Alertmanager, whose alerts a list may open incidents of; borrowed like the rule
      * set. Count 0: the receivers that have notified us. */
     const char *const *receivers;
@@ -195,6 +197,7 @@ struct as_engine_counts {
     size_t incidents_open, targets, targets_busy;
     size_t targets_paused; /* paused one by one: without the pause of all and the kill switch */
     size_t incident_bytes; /* memory of incidents and their targets, estimated */
+    uint64_t evaluations_skipped; /* of `always` rules: their predecessors had not ended */
 };
 struct as_engine_counts as_engine_get_counts(const struct as_engine *engine);
 
@@ -253,7 +256,8 @@ bool as_engine_is_contended(const struct as_engine *engine, const char *target);
 /* Whether the rule is held on the target, or on its pool, as its last actions did not help. */
 bool as_engine_is_ineffective(const struct as_engine *engine, const char *target, const char *rule);
 
-/* Open incidents that are bound to the target; 0: none, or there is no such target. */
+/* Open incidents, also of `always` rules, that are bound to the target; 0: none, or there is no
+ * such target. */
 size_t as_engine_count_open(const struct as_engine *engine, const char *target);
 
 /* A snapshot for metrics and the API; pointers are valid until the next step. */

@@ -104,6 +104,7 @@ struct raw_rule {
     const struct as_yaml_node *node;
     const char *name;
     const struct as_yaml_node *match;
+    bool is_always;
     const char **receivers;
     size_t receiver_count;
     const char *target;
