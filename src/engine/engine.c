@@ -249,7 +249,8 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
     TAILQ_INIT(&engine->backing_waiting);
     TAILQ_INIT(&engine->paused);
     TAILQ_INIT(&engine->evaluations);
-    engine->pause_due = engine->list_due = AS_MONO_NEVER;
+    engine->pause_due = engine->list_due = engine->history_due = AS_MONO_NEVER;
+    engine->history_committed.us = INT64_MIN / 2;
     engine->watchdog_seen.us = INT64_MIN;
     return engine;
 }
@@ -362,6 +363,7 @@ static void on_deadline(struct as_engine *engine)
     alerts_on_deadline(engine);
     pauses_on_deadline(engine);
     evaluation_on_deadline(engine);
+    history_on_deadline(engine);
     struct target *target;
     while ((target = RB_MIN(deadline_tree, &engine->deadlines)) &&
            target->deadline.us <= engine->mono.us) {
@@ -467,6 +469,8 @@ as_mono_time as_engine_get_next_deadline(const struct as_engine *engine)
         deadline = list;
     if (engine->pause_due.us < deadline.us)
         deadline = engine->pause_due;
+    if (engine->history_due.us < deadline.us)
+        deadline = engine->history_due;
     const as_mono_time evaluation = evaluation_get_deadline(engine);
     if (evaluation.us < deadline.us)
         deadline = evaluation;

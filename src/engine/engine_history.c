@@ -18,6 +18,9 @@
 
 /* HPA allows no longer periods; limits may be longer. */
 #define PERIOD_MAX_US (30 * AS_US_PER_MIN)
+/* Recommendations of targets with `always` rules alone are committed this often, for all of these
+ * targets together. */
+#define COMMIT_US (15 * AS_US_PER_S)
 /* A target with more changes than this within the span has its oldest two merged. */
 #define EVENTS_MAX 1024
 /* Only as many recommendations can matter as there are steps between them; above this number the
@@ -29,6 +32,8 @@ struct history {
     size_t event_count, event_capacity;
     struct as_past_recommendation *recommendations; /* ascending by time; without irrelevant ones */
     size_t recommendation_count, recommendation_capacity;
+    bool is_restored; /* nothing has been recommended since */
+    bool is_late;     /* a recommendation is not committed yet */
 };
 
 static struct history *get_history(const struct target *target)
@@ -116,13 +121,67 @@ static void leave_out_covered(struct target *target)
             history->recommendation_count * sizeof(*history->recommendations));
 }
 
-/* False: no window needs it. */
+/* What the windows say now; without a window, or a recommendation in it, 0. */
+struct results {
+    int32_t lowest, highest;
+};
+
+static struct results get_results(const struct as_engine *engine, const struct target *target)
+{
+    const struct history *history = get_history(target);
+    const struct as_behavior *behavior = &target->config->bounds.behavior;
+    struct results results = {0};
+    for (size_t i = 0; i < history->recommendation_count; i++) {
+        const struct as_past_recommendation *item = &history->recommendations[i];
+        if (history_is_within(engine, item->at, behavior->up.window_us) &&
+            (results.lowest == 0 || item->replicas < results.lowest))
+            results.lowest = item->replicas;
+        if (history_is_within(engine, item->at, behavior->down.window_us) &&
+            item->replicas > results.highest)
+            results.highest = item->replicas;
+    }
+    return results;
+}
+
+/*
+ * A target with `always` rules alone has a recommendation every few seconds. One that changes no
+ * window's result is not committed: after a restart the present size counts as a recommendation,
+ * which holds the size at least as long. The others are committed together. A crash loses those of
+ * the last seconds.
+ */
+static void postpone_commit(struct as_engine *engine, struct history *history)
+{
+    const int64_t due = as_time_add(engine->history_committed.us, COMMIT_US);
+    history->is_late = true;
+    if (engine->history_due.us == AS_MONO_NEVER.us)
+        engine->history_due.us = due > engine->mono.us ? due : engine->mono.us;
+}
+
+void history_on_deadline(struct as_engine *engine)
+{
+    struct target *target;
+    if (engine->history_due.us > engine->mono.us)
+        return;
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        if (!get_history(target)->is_late)
+            continue;
+        get_history(target)->is_late = false;
+        effect_put_target(engine, target);
+    }
+    engine->history_due = AS_MONO_NEVER;
+    engine->history_committed = engine->mono;
+    effect_commit(engine);
+}
+
+/* True: it is to be committed. */
 bool history_add_recommendation(struct as_engine *engine, struct target *target, int32_t replicas)
 {
     struct history *history = get_history(target);
     const int64_t window = target->config->bounds.has_behavior ? get_window(target) : 0;
+    const bool is_continuous = always_is_alone(target);
     if (window == 0)
         return false;
+    const struct results before = is_continuous ? get_results(engine, target) : (struct results){0};
     size_t old = 0;
     while (old < history->recommendation_count &&
            !history_is_within(engine, history->recommendations[old].at, window))
@@ -139,7 +198,13 @@ bool history_add_recommendation(struct as_engine *engine, struct target *target,
     history->recommendations[history->recommendation_count++] =
         (struct as_past_recommendation){moment_now(engine), replicas};
     leave_out_covered(target);
-    return true;
+    history->is_restored = false;
+    if (!is_continuous)
+        return true;
+    const struct results after = get_results(engine, target);
+    if (after.lowest != before.lowest || after.highest != before.highest)
+        postpone_commit(engine, history);
+    return false;
 }
 
 /* As in HPA, the first observed size counts as a recommendation: so windows hold from the
@@ -147,7 +212,11 @@ bool history_add_recommendation(struct as_engine *engine, struct target *target,
 void history_begin(struct as_engine *engine, struct target *target, int32_t replicas)
 {
     struct history *history = get_history(target);
-    if (history->recommendation_count == 0)
+    const size_t count = history->recommendation_count;
+    const bool is_outdated =
+        count > 0 && history->is_restored && always_is_alone(target) &&
+        !history_is_within(engine, history->recommendations[count - 1].at, get_window(target));
+    if (count == 0 || is_outdated)
         (void)history_add_recommendation(engine, target, replicas);
 }
 
@@ -247,6 +316,7 @@ static void history_restore(struct as_engine *engine, struct target *target,
         history_take_event(target, &state->events[i]);
     for (size_t i = 0; i < state->recommendation_count; i++)
         take_recommendation(target, &state->recommendations[i]);
+    get_history(target)->is_restored = true;
 }
 
 static void history_unite(struct as_engine *engine, struct target *target, struct target *former)

@@ -143,7 +143,9 @@ void bindings_remake_all(struct as_engine *engine); /* after new rules */
 /* The changes, ascending by time. */
 const struct as_past_event *history_get_events(const struct target *target, size_t *count_out);
 int64_t history_get_span(const struct as_engine *engine); /* of the stored changes */
+/* True: it is to be committed now; else later, or no window needs it. */
 bool history_add_recommendation(struct as_engine *engine, struct target *target, int32_t replicas);
+void history_on_deadline(struct as_engine *engine);
 void history_begin(struct as_engine *engine, struct target *target, int32_t replicas);
 
 /*

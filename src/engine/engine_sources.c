@@ -93,6 +93,7 @@ static void ask_for(struct as_engine *engine, struct target *target, const struc
         .text = as_arena_strdup(&ask->arena, query->text),
         .form = query->form,
         .pod_label = as_arena_strdup(&ask->arena, query->pod_label),
+        .is_continuous = always_is_alone(target),
         .flow = {as_arena_strdup(&ask->arena, target->ref->id),
                  as_arena_strdup(&ask->arena, target->sender)},
     };

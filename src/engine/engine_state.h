@@ -261,6 +261,7 @@ struct as_engine {
     struct incident_list always;                    /* of `always` rules, in the rules' order */
     uint64_t evaluations_skipped;                   /* engine_always.c */
     as_mono_time started;
+    as_mono_time history_due, history_committed; /* engine_history.c */
     size_t open_count;
     size_t incident_bytes;            /* of all incidents in the tree */
     struct as_shares incident_shares; /* in these, and in targets that templates made for them */

@@ -10,6 +10,7 @@
 #include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/fair_queue.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/monitoring/alertmanager_list.h>
 #include <alertscaler/monitoring/fetch.h>
@@ -17,25 +18,44 @@
 #include <alertscaler/rules/alertmanager_routes.h>
 
 /*
- * Queries to one Prometheus. One call is one POST: with GET, proxies would truncate long queries
+ * Queries to one Prometheus. One request is one POST: with GET, proxies would truncate long queries
  * and write them into their logs.
+ *
+ * At most `max_queries` requests are under way. Queries of alerts go first; queries of `always`
+ * rules wait for them. Equal queries of one moment are one request.
  */
 
 #define FORM_MAX (3 * (size_t)AS_QUERY_MAX + 128) /* every byte escaped, and the time-out */
+/* An answer to a request that began so long ago still serves a new equal query. */
+#define SAME_MOMENT_US (100 * AS_US_PER_MS)
 
 struct as_prometheus_source {
     struct as_server server;
-    LIST_HEAD(, call) calls;
+    unsigned max, under_way;
+    struct as_fair_queue queue; /* requests for alerts, that wait or are under way */
+    TAILQ_HEAD(question_list, question) continuous; /* the same of `always` rules alone */
+    LIST_HEAD(, question) questions;                /* all */
 };
 
-struct call {
-    LIST_ENTRY(call) entry;
-    struct as_prometheus_source *owner;
+struct caller { /* one query */
+    STAILQ_ENTRY(caller) next;
     uint64_t call_id;
-    enum as_query_form form;
-    char *pod_label;
     as_source_queried_fn *done;
     void *context;
+};
+
+struct question {                   /* one request */
+    struct as_fair_item place;      /* first; not continuous */
+    TAILQ_ENTRY(question) in_order; /* continuous, and it waits */
+    LIST_ENTRY(question) entry;
+    struct as_prometheus_source *owner;
+    char *text, *pod_label;
+    enum as_query_form form;
+    bool is_continuous, is_begun;
+    bool is_answered; /* a new equal query is another request: it is in no list */
+    as_mono_time begun;
+    struct as_flow flow;
+    STAILQ_HEAD(, caller) callers;
     struct as_fetch fetch;
 };
 
@@ -54,33 +74,50 @@ static struct as_prometheus_source *prometheus_new(const struct as_prometheus_se
         .read_error = as_prometheus_decode_error,
     };
     as_server_set_url(&source->server, settings->url, AS_PROMETHEUS_QUERY_PATH);
-    LIST_INIT(&source->calls);
+    source->max = settings->max_queries > 0 ? (unsigned)settings->max_queries : 1;
+    as_fair_queue_init(&source->queue, source->max < 2 ? 2 : source->max);
+    TAILQ_INIT(&source->continuous);
+    LIST_INIT(&source->questions);
     return source;
 }
 
-static void prometheus_free_call(struct call *call)
+static void question_free(struct question *question)
 {
-    as_fetch_cancel(&call->fetch);
-    LIST_REMOVE(call, entry);
-    free(call->pod_label);
-    free(call);
+    struct as_prometheus_source *source = question->owner;
+    struct caller *caller;
+    as_fetch_cancel(&question->fetch);
+    if (!question->is_answered)
+        LIST_REMOVE(question, entry);
+    if (!question->is_continuous)
+        as_fair_queue_remove(&source->queue, &question->place);
+    else if (!question->is_begun)
+        TAILQ_REMOVE(&source->continuous, question, in_order);
+    source->under_way -= question->is_begun;
+    while ((caller = STAILQ_FIRST(&question->callers))) {
+        STAILQ_REMOVE_HEAD(&question->callers, next);
+        free(caller);
+    }
+    as_flow_deinit(&question->flow);
+    free(question->text);
+    free(question->pod_label);
+    free(question);
 }
 
 /* Cancels all requests. */
 static struct as_prometheus_source *prometheus_free(struct as_prometheus_source *source)
 {
-    struct call *call;
+    struct question *question;
     if (!source)
         return NULL;
-    while ((call = LIST_FIRST(&source->calls)) != NULL)
-        prometheus_free_call(call);
+    while ((question = LIST_FIRST(&source->questions)) != NULL)
+        question_free(question);
     as_http_auth_free(source->server.auth);
     as_server_deinit(&source->server);
     free(source);
     return NULL;
 }
 
-static enum as_fetch_outcome prometheus_decode(const struct call *call, const char *body,
+static enum as_fetch_outcome prometheus_decode(const struct question *question, const char *body,
                                                size_t size, struct as_arena *arena,
                                                struct as_query_result *result_out)
 {
@@ -89,27 +126,116 @@ static enum as_fetch_outcome prometheus_decode(const struct call *call, const ch
         [AS_PROMETHEUS_UNUSABLE] = AS_FETCH_UNUSABLE, [AS_PROMETHEUS_REFUSED] = AS_FETCH_REFUSED,
         [AS_PROMETHEUS_INVALID] = AS_FETCH_INVALID,
     };
-    const struct as_query query = {.form = call->form, .pod_label = call->pod_label};
+    const struct as_query query = {.form = question->form, .pod_label = question->pod_label};
     return outcomes[as_prometheus_decode_query(body, size, &query, arena, result_out)];
 }
 
+static void begin_waiting(struct as_prometheus_source *source);
+
 static void on_fetched(void *context, const char *body, size_t size)
 {
-    struct call *call = context;
+    struct question *question = context;
+    struct as_prometheus_source *source = question->owner;
     struct as_arena arena = AS_ARENA_INIT;
     struct as_query_result result = {0};
     char error[AS_QUERY_ERROR_MAX];
-    enum as_fetch_outcome outcome = call->fetch.outcome;
+    enum as_fetch_outcome outcome = question->fetch.outcome;
+    struct caller *caller;
     if (body) {
-        outcome = prometheus_decode(call, body, size, &arena, &result);
+        outcome = prometheus_decode(question, body, size, &arena, &result);
     } else {
-        as_str_copy_line(call->fetch.error.text, error, sizeof(error));
+        as_str_copy_line(question->fetch.error.text, error, sizeof(error));
         result.error = error;
     }
-    as_fetch_count(&call->fetch, outcome);
-    call->done(call->context, call->call_id, &result);
+    as_fetch_count(&question->fetch, outcome);
+    question->is_answered = true;
+    LIST_REMOVE(question, entry);
+    STAILQ_FOREACH (caller, &question->callers, next)
+        caller->done(caller->context, caller->call_id, &result);
     as_arena_deinit(&arena);
-    prometheus_free_call(call);
+    question_free(question);
+    begin_waiting(source);
+}
+
+static void question_begin(struct question *question)
+{
+    struct as_prometheus_source *source = question->owner;
+    const struct as_clock *clock = source->server.env->clock;
+    AS_CLEANUP(as_buf_deinit) struct as_buf form = AS_BUF_INIT(FORM_MAX);
+    question->is_begun = true;
+    question->begun = clock->get_mono(clock);
+    source->under_way++;
+    as_prometheus_encode_query(question->text, source->server.timeout_us, &form);
+    if (strlen(question->text) > AS_QUERY_MAX || as_buf_check(&form) < 0)
+        as_fetch_fail(&question->fetch, &source->server, "the query is longer than 16 KiB",
+                      on_fetched, question);
+    else
+        as_fetch_start(
+            &question->fetch, &source->server, &question->flow,
+            &(struct as_fetch_body){"application/x-www-form-urlencoded", form.data, form.size},
+            on_fetched, question);
+}
+
+static void begin_waiting(struct as_prometheus_source *source)
+{
+    while (source->under_way < source->max) {
+        struct as_fair_item *item = as_fair_queue_take(&source->queue);
+        struct question *question =
+            item ? (struct question *)(void *)item : TAILQ_FIRST(&source->continuous);
+        if (!question)
+            return;
+        if (question->is_continuous)
+            TAILQ_REMOVE(&source->continuous, question, in_order);
+        question_begin(question);
+    }
+}
+
+/* An equal query whose answer is for this moment; NULL: none. */
+static struct question *question_find(const struct as_prometheus_source *source,
+                                      const struct as_query *query)
+{
+    const struct as_clock *clock = source->server.env->clock;
+    const as_mono_time now = clock->get_mono(clock);
+    struct question *question;
+    LIST_FOREACH (question, &source->questions, entry) {
+        if ((!question->is_begun || now.us - question->begun.us <= SAME_MOMENT_US) &&
+            question->form == query->form && strcmp(question->text, query->text) == 0 &&
+            as_str_equal(question->pod_label, query->pod_label) &&
+            as_str_equal(question->flow.credential, query->flow.credential))
+            return question;
+    }
+    return NULL;
+}
+
+static struct question *question_new(struct as_prometheus_source *source,
+                                     const struct as_query *query)
+{
+    struct question *question = as_xcalloc(1, sizeof(*question));
+    *question = (struct question){
+        .owner = source,
+        .text = as_xstrdup(query->text),
+        .pod_label = query->pod_label ? as_xstrdup(query->pod_label) : NULL,
+        .form = query->form,
+        .is_continuous = query->is_continuous,
+        .flow = as_flow_copy(&query->flow),
+    };
+    STAILQ_INIT(&question->callers);
+    LIST_INSERT_HEAD(&source->questions, question, entry);
+    if (question->is_continuous)
+        TAILQ_INSERT_TAIL(&source->continuous, question, in_order);
+    else
+        as_fair_queue_add(&source->queue, &question->place, &question->flow);
+    return question;
+}
+
+/* An alert has the query of an `always` rule, too: it waits no longer than alerts do. */
+static void question_promote(struct question *question)
+{
+    if (!question->is_continuous || question->is_begun)
+        return;
+    TAILQ_REMOVE(&question->owner->continuous, question, in_order);
+    question->is_continuous = false;
+    as_fair_queue_add(&question->owner->queue, &question->place, &question->flow);
 }
 
 /* As as_source_port.query. */
@@ -117,26 +243,15 @@ static void prometheus_query(struct as_prometheus_source *source, uint64_t call_
                              const struct as_query *query, as_source_queried_fn *done,
                              void *context)
 {
-    AS_CLEANUP(as_buf_deinit) struct as_buf form = AS_BUF_INIT(FORM_MAX);
-    struct call *call = as_xcalloc(1, sizeof(*call));
-    *call = (struct call){
-        .owner = source,
-        .call_id = call_id,
-        .form = query->form,
-        .pod_label = query->pod_label ? as_xstrdup(query->pod_label) : NULL,
-        .done = done,
-        .context = context,
-    };
-    LIST_INSERT_HEAD(&source->calls, call, entry);
-    as_prometheus_encode_query(query->text, source->server.timeout_us, &form);
-    if (strlen(query->text) > AS_QUERY_MAX || as_buf_check(&form) < 0)
-        as_fetch_fail(&call->fetch, &source->server, "the query is longer than 16 KiB", on_fetched,
-                      call);
-    else
-        as_fetch_start(
-            &call->fetch, &source->server, &query->flow,
-            &(struct as_fetch_body){"application/x-www-form-urlencoded", form.data, form.size},
-            on_fetched, call);
+    struct question *question = question_find(source, query);
+    struct caller *caller = as_xcalloc(1, sizeof(*caller));
+    *caller = (struct caller){.call_id = call_id, .done = done, .context = context};
+    if (!question)
+        question = question_new(source, query);
+    else if (!query->is_continuous)
+        question_promote(question);
+    STAILQ_INSERT_TAIL(&question->callers, caller, next);
+    begin_waiting(source);
 }
 
 /*

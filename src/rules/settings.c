@@ -774,6 +774,8 @@ static const struct schema_field prometheus_fields[] = {
     SCHEMA_FIELD("url", URL, as_prometheus_settings, url, .is_required = true),
     SCHEMA_FIELD("timeout", DURATION, as_prometheus_settings, timeout_us, .min = AS_US_PER_MS,
                  .fallback = "5s"),
+    SCHEMA_FIELD("max_queries", INT, as_prometheus_settings, max_queries, .min = 1, .max = 1000,
+                 .fallback = "10"),
     SCHEMA_FIELD("http_config", MAP, as_prometheus_settings, http, .map = &schema_http_config),
     {0},
 };

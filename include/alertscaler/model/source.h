@@ -29,6 +29,7 @@ struct as_query {
     enum as_query_form form;
     const char *pod_label; /* per pod */
     struct as_flow flow;
+    bool is_continuous; /* only `always` rules need it: the queries of alerts go first */
 };
 
 struct as_sample {

@@ -173,6 +173,7 @@ struct as_alertmanager_settings {
 struct as_prometheus_settings {
     const char *url; /* NULL: none */
     int64_t timeout_us;
+    int32_t max_queries; /* under way at a time */
     struct as_http_settings http;
 };
 

@@ -260,3 +260,82 @@ Test(engine_always, targets_are_spread_over_the_time)
     cr_assert_eq(harness_target(&h, "shop")->size, 12);
     harness_stop(&h);
 }
+
+/* As HPA: a window of five minutes before a scale-down. */
+static const struct as_behavior of_hpa = {
+    .up = {.policies = {{.type = AS_POLICY_PERCENT, .value = 100, .period_us = 15 * AS_US_PER_S}},
+           .policy_count = 1},
+    .down = {.window_us = 300 * AS_US_PER_S,
+             .policies = {{.type = AS_POLICY_PERCENT, .value = 100, .period_us = 15 * AS_US_PER_S}},
+             .policy_count = 1},
+};
+
+static const struct spec windowed = {
+    .targets = {{.name = "web", .min = 1, .max = 50, .behavior = &of_hpa}},
+    .rules = {TRACK_WEB},
+};
+
+Test(engine_always, a_recommendation_that_changes_no_window_is_not_stored)
+{
+    struct harness h = {0};
+    start(&h, &windowed, 40);
+    tick(&h, 60);
+    const unsigned before = h.target_puts;
+    tick(&h, 3600); /* 240 evaluations */
+    cr_expect_eq(h.target_puts, before);
+    give(&h, 20);
+    tick(&h, 120); /* the window holds the size */
+    cr_expect_eq(get_size(&h), 4);
+    cr_expect_eq(h.target_puts, before, "%u", h.target_puts - before);
+    harness_stop(&h);
+}
+
+Test(engine_always, a_crash_ends_no_window_early)
+{
+    struct harness h = {0};
+    start(&h, &windowed, 40);
+    tick(&h, 3600);
+    give(&h, 20);
+    for (int i = 0; i < 4; i++) {
+        tick(&h, 70);
+        harness_crash(&h, 1);
+        cr_assert_eq(get_size(&h), 4);
+    }
+    tick(&h, 300);
+    cr_assert_eq(get_size(&h), 2);
+    harness_stop(&h);
+}
+
+/* A recommendation above the size that a policy does not let through: it must be stored. */
+Test(engine_always, the_recommendations_of_all_targets_are_stored_together)
+{
+    static const struct as_behavior slow = {
+        .up = {.window_us = 60 * AS_US_PER_S,
+               .policies = {{.type = AS_POLICY_PERCENT, .value = 100, .period_us = AS_US_PER_S}},
+               .policy_count = 1},
+        .down = {.window_us = 300 * AS_US_PER_S,
+                 .policies = {{.type = AS_POLICY_PERCENT, .value = 100, .period_us = AS_US_PER_S}},
+                 .policy_count = 1},
+    };
+    static const struct spec busy = {
+        .targets = {{.name = "web", .min = 1, .max = 1000, .behavior = &slow}},
+        .rules = {{.name = "load",
+                   .always = true,
+                   .target = "web",
+                   .every = 1,
+                   .source = {.query = "load"},
+                   .track_average = 10}},
+    };
+    struct harness h = {0};
+    start(&h, &busy, 40);
+    tick(&h, 120);
+    const unsigned before = h.target_puts;
+    for (int i = 1; i <= 30; i++) { /* within the window for scale-ups, each higher */
+        give(&h, 40 + 10 * i);
+        tick(&h, 1);
+    }
+    cr_expect_eq(get_size(&h), 4);
+    cr_expect_leq(h.target_puts - before, 3, "%u", h.target_puts - before);
+    cr_expect_geq(h.target_puts - before, 2, "%u", h.target_puts - before);
+    harness_stop(&h);
+}

@@ -45,7 +45,7 @@ static void setup(void)
     cr_assert_not_null(mkdtemp(directory));
     snprintf(secret, sizeof(secret), "%s/secret", directory);
     settings = (struct as_settings){
-        .prometheus = {.url = "http://prom:9090", .timeout_us = 5 * AS_US_PER_S},
+        .prometheus = {.url = "http://prom:9090", .timeout_us = 5 * AS_US_PER_S, .max_queries = 10},
         .alertmanager = {.urls = urls, .url_count = 2},
     };
     urls[0] = "http://am-0:9093";
@@ -118,7 +118,8 @@ static void keep_list(void *context, uint64_t call_id, const struct as_alert_lis
 static void ask(const char *text, enum as_query_form form)
 {
     char label[] = "pod";
-    const struct as_query query = {text, form, form == AS_QUERY_PER_POD ? label : NULL, {0}};
+    const struct as_query query = {
+        .text = text, .form = form, .pod_label = form == AS_QUERY_PER_POD ? label : NULL};
     unsigned before = told;
     port->query(port, 7, &query, keep_answer, NULL);
     cr_assert_eq(told, before, "told in the same turn");
@@ -307,7 +308,7 @@ Test(monitoring, as_whom)
 
 static void ask_again(void *context, uint64_t call_id, const struct as_query_result *result)
 {
-    const struct as_query query = {"up", AS_QUERY_NUMBER, NULL, {0}};
+    const struct as_query query = {.text = "up", .form = AS_QUERY_NUMBER};
     told++;
     if (told < 3)
         port->query(port, call_id + 1, &query, ask_again, NULL);
@@ -316,7 +317,7 @@ static void ask_again(void *context, uint64_t call_id, const struct as_query_res
 
 Test(monitoring, an_answer_may_lead_to_the_next_query)
 {
-    const struct as_query query = {"up", AS_QUERY_NUMBER, NULL, {0}};
+    const struct as_query query = {.text = "up", .form = AS_QUERY_NUMBER};
     open_port();
     for (int i = 0; i < 3; i++)
         answer("POST", QUERY_PATH, 200, DATA("scalar", "[1,\"1\"]"));
@@ -326,9 +327,74 @@ Test(monitoring, an_answer_may_lead_to_the_next_query)
     cr_expect_eq(told_call_id, 3);
 }
 
+static char answered[256]; /* call ids in the order of their answers */
+
+static void note_answer(void *context, uint64_t call_id, const struct as_query_result *result)
+{
+    const size_t size = strlen(answered);
+    (void)context, (void)result;
+    snprintf(answered + size, sizeof(answered) - size, "%" PRIu64 " ", call_id);
+}
+
+static void send(uint64_t call_id, const char *text, bool is_continuous)
+{
+    const struct as_query query = {
+        .text = text, .form = AS_QUERY_NUMBER, .is_continuous = is_continuous};
+    port->query(port, call_id, &query, note_answer, NULL);
+}
+
+Test(monitoring, queries_of_alerts_go_before_those_of_always_rules)
+{
+    settings.prometheus.max_queries = 2;
+    open_port();
+    for (int i = 0; i < 5; i++)
+        answer("POST", QUERY_PATH, 200, DATA("scalar", "[1,\"1\"]"));
+    send(1, "a", true);
+    send(2, "b", true);
+    send(3, "c", true);
+    send(4, "d", true);
+    cr_expect_eq(world.request_count, 2, "no more than max_queries");
+    send(5, "e", false);
+    send(6, "d", false); /* an alert has the query of an `always` rule */
+    cr_expect_eq(world.request_count, 2);
+    world_run(&world);
+    cr_expect_eq(world.request_count, 5);
+    cr_expect_str_eq(answered, "1 2 5 4 6 3 ");
+}
+
+Test(monitoring, equal_queries_of_one_moment_are_one_request)
+{
+    open_port();
+    answer("POST", QUERY_PATH, 200, DATA("scalar", "[1,\"1\"]"));
+    send(1, "a", false);
+    send(2, "a", true);
+    const struct as_query per_pod = {.text = "a", .form = AS_QUERY_PER_POD, .pod_label = "pod"};
+    const struct as_query narrowed = {
+        .text = "a", .form = AS_QUERY_NUMBER, .flow = {.credential = "team"}};
+    answer("POST", QUERY_PATH, 200, DATA("scalar", "[1,\"1\"]"));
+    port->query(port, 3, &per_pod, note_answer, NULL);
+    answer("POST", QUERY_PATH, 200, DATA("scalar", "[1,\"1\"]"));
+    port->query(port, 4, &narrowed, note_answer, NULL);
+    world_run(&world);
+    cr_expect_eq(world.request_count, 3);
+    cr_expect_str_eq(answered, "1 2 3 4 ");
+}
+
+Test(monitoring, a_later_equal_query_has_its_own_answer)
+{
+    open_port();
+    answer("POST", QUERY_PATH, 200, DATA("scalar", "[1,\"1\"]"));
+    send(1, "a", true);
+    world.mono.us += 101 * AS_US_PER_MS;
+    answer("POST", QUERY_PATH, 200, DATA("scalar", "[1,\"2\"]"));
+    send(2, "a", true);
+    world_run(&world);
+    cr_expect_eq(world.request_count, 2);
+}
+
 Test(monitoring, nothing_is_told_after_the_end)
 {
-    const struct as_query query = {"up", AS_QUERY_NUMBER, NULL, {0}};
+    const struct as_query query = {.text = "up", .form = AS_QUERY_NUMBER};
     settings.alertmanager.http.authorization.type = "Bearer";
     settings.alertmanager.http.authorization.credentials_file = secret; /* fails by a timer */
     open_port();
