@@ -298,13 +298,34 @@ static void check_intent_for_nodes(struct world *world, const struct server_targ
     (void)snprintf(id, sizeof(id), "pool/%s", decider->name);
     if (is_assignment && &ruleset->targets[config->of_pool] != decider)
         fail(world, "%s: an intent by %s, which is not its pool's", target->id, rule->name);
-    if (find_keys(world, is_assignment ? id : target->id, rule->name).count == 0)
+    if (rule->is_always)
+        trouble_note(world, TROUBLE_ALWAYS_NODES);
+    else if (find_keys(world, is_assignment ? id : target->id, rule->name).count == 0)
         fail(world, "%s: an intent by %s without an incident", target->id, rule->name);
     if (rule->action.is_fit != (intent->to > intent->from))
         fail(world, "%s: %s turned from %d to %d", target->id, rule->name, intent->from,
              intent->to);
     if (intent->to < intent->from)
         check_proof(world, target, rule, false);
+}
+
+/* Promise 5 without an alert: the answer to its own query is the proof. */
+static void check_always_intent(struct world *world, const struct server_target *target,
+                                const struct as_rule *rule, const struct as_intent_state *intent)
+{
+    const char *query = as_template_get_text(rule->source.query);
+    int metric = 0;
+    while (strcmp(source_queries[metric], query) != 0)
+        metric++;
+    const int64_t answered = world->metrics[metric].answered;
+    trouble_note(world, intent->to > intent->from ? TROUBLE_ALWAYS_UP : TROUBLE_ALWAYS_DOWN);
+    if (answered == INT64_MIN || world->now - answered > PROOF_US)
+        fail(world, "%s: %s goes from %d to %d without a value", target->id, rule->name,
+             intent->from, intent->to);
+    if (intent->to > intent->from)
+        return;
+    check_proof(world, target, rule, false);
+    check_veto(world, target, intent);
 }
 
 /* Promises 2 and 5: an action goes back to an open incident that may still act, whose firing has
@@ -338,6 +359,9 @@ static void check_intent(struct world *world, const struct as_intent_state *inte
         fail(world, "%s: an intent by %s, which must not act", target->id, intent->rule);
     } else if (is_of_nodes(rule)) {
         check_intent_for_nodes(world, target, config, rule, intent);
+    } else if (rule->is_always) {
+        (void)capture_keys(world, target, config, intent, capture); /* of others that wanted up */
+        check_always_intent(world, target, rule, intent);
     } else if (capture_keys(world, target, config, intent, capture) == 0) {
         if (!may_be_ending(rule, intent->to > intent->from))
             fail(world, "%s: %s acts again for none of its incidents", target->id, intent->rule);

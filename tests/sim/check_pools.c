@@ -309,7 +309,7 @@ static void check_proof(struct world *world, const struct server_target *target,
                         const struct as_rule *rule)
 {
     const int64_t within = world->daemon.config.watchdog_within_us;
-    if (rule->guard_kind == AS_GUARD_ABSENT &&
+    if (rule->guard_kind == AS_GUARD_ABSENT && !rule->is_always &&
         world->now - world->pools->heard_at > within + SHARE_MAX_US + PROOF_US)
         fail(world, "%s: nodes leave, though the watchdog is not heard of", target->id);
 }

@@ -581,6 +581,15 @@ static void make_rules(struct world *world, struct rule_spec *rules,
                                   .disabled = is_disabled};
     if (!rules[1].guard && world->daemon.config.watchdog_count == 0)
         rules[1].guard = source_queries[GUARD]; /* `check` wants a proof */
+    for (size_t i = 0; world->has_always && i < 2; i++) {
+        if (chance(world, 300))
+            continue;
+        rules[i].always = true;
+        rules[i].match[0] = NULL;
+        rules[i].every = 15;
+        if (i == 1 && chance(world, 700))
+            rules[i].guard = NULL; /* the facts are the proof */
+    }
 }
 
 /* One pool of two groups; and another one, a group that is a pool of itself, or none. */

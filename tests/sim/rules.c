@@ -144,6 +144,22 @@ static void randomize_rule(struct world *world, const struct spec *spec, size_t 
         rule->approval = approvals_randomize(world);
 }
 
+/* A value alone decides, as with an HPA. Its target has a plain address. */
+static void randomize_always(struct world *world, const struct spec *spec, size_t named,
+                             struct rule_spec *rule)
+{
+    *rule = (struct rule_spec){.name = "always", .always = true};
+    rule->target = spec->targets[between(world, 0, (int64_t)named - 1)].name;
+    rule->every = between(world, 1, 120);
+    randomize_source(world, rule);
+    if (chance(world, 200))
+        rule->guard = source_queries[GUARD];
+    rule->dry_run = chance(world, 100);
+    rule->disabled = chance(world, 100);
+    if (world->has_approvals && chance(world, 300))
+        rule->approval = approvals_randomize(world);
+}
+
 void rules_randomize(struct world *world, struct spec *spec)
 {
     size_t targets = 0;
@@ -160,6 +176,7 @@ void rules_randomize(struct world *world, struct spec *spec)
         target->is_group = i == 2;
         randomize_target(world, target);
     }
+    const size_t named = targets;
     if (targets > 1 && chance(world, 300))
         spec->targets[1].after[0] = spec->targets[0].name;
     if (chance(world, 700)) {
@@ -180,6 +197,8 @@ void rules_randomize(struct world *world, struct spec *spec)
         if (i == 0 || chance(world, 600))
             randomize_rule(world, spec, targets, i, &spec->rules[rules++]);
     }
+    if (world->has_always)
+        randomize_always(world, spec, named, &spec->rules[rules < SPEC_MAX ? rules : SPEC_MAX - 1]);
 }
 
 /* Of an entry that stories.c has renamed, the object's name. */

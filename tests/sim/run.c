@@ -15,6 +15,7 @@
 #define POOLS_PER_MILLE     200 /* of the worlds: those with a cluster */
 #define FIELDS_PER_MILLE    250 /* those with a target that is a field */
 #define RIVALS_PER_MILLE    200 /* those where another controller sets sizes back */
+#define ALWAYS_PER_MILLE    150 /* those with rules without an alert */
 #define APPROVALS_PER_MILLE 400 /* those where changes wait for people */
 
 void run_take_step(struct world *world)
@@ -237,6 +238,14 @@ void run_world_deinit(struct world *world)
     free(world->bodies.told);
 }
 
+/* Not one of the world's own choices: other worlds stay what they were before such rules. */
+static bool has_always_rules(uint64_t seed)
+{
+    struct as_random random;
+    as_random_init(&random, ~seed);
+    return as_random_get_below(&random, 1000) < ALWAYS_PER_MILLE;
+}
+
 void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, FILE *log_out,
               struct run_result *result_out)
 {
@@ -245,6 +254,7 @@ void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, FILE *log_out,
     *world = (struct world){.seed = seed, .is_verbose = is_verbose};
     RB_INIT(&world->events);
     as_random_init(&world->random, seed);
+    world->has_always = has_always_rules(seed);
     world->allows_jumps = chance(world, 500);
     world->has_approvals = chance(world, APPROVALS_PER_MILLE);
     world->has_fields = chance(world, FIELDS_PER_MILLE);

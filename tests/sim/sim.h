@@ -138,6 +138,9 @@ enum trouble {
     TROUBLE_MONITORING_DEAD,
     TROUBLE_PROMETHEUS_DEAD,
     TROUBLE_STEP_IN_SILENCE,
+    TROUBLE_ALWAYS_UP,
+    TROUBLE_ALWAYS_DOWN,
+    TROUBLE_ALWAYS_NODES,
     TROUBLE_HELD_IN_SILENCE,
     TROUBLE_CUT_OFF,
     TROUBLE_PAUSED,
@@ -814,6 +817,7 @@ struct world {
     size_t order_count, order_capacity;
     struct sim_pause pause; /* of all */
     bool has_approvals, has_rivals, has_fields;
+    bool has_always; /* rules without an alert */
     struct sim_approval **approvals;
     size_t approval_count, approval_capacity;
     struct sim_free_step *free_steps;
