@@ -527,13 +527,22 @@ static bool are_nodes_current(const struct as_engine *engine, const struct targe
            engine->wall.us - target->decided_at.us < AS_US_PER_MIN;
 }
 
-static bool verdict_is_equal(const struct verdict *verdict, const struct as_decision *decision)
+/* A value that moves within the tolerance gives one reason or the other, again and again. */
+static bool is_at_goal(enum as_reason reason)
 {
-    return verdict->set && verdict->direction == decision->direction &&
+    return reason == AS_REASON_NO_CHANGE || reason == AS_REASON_WITHIN_TOLERANCE;
+}
+
+static bool verdict_is_equal(const struct target *target, const struct verdict *verdict,
+                             const struct as_decision *decision)
+{
+    const bool has_same_reason =
+        verdict->reason == decision->reason ||
+        (is_at_goal(verdict->reason) && is_at_goal(decision->reason) && always_is_alone(target));
+    return verdict->set && has_same_reason && verdict->direction == decision->direction &&
            verdict->replicas == decision->replicas && verdict->desired == decision->desired &&
            verdict->would == (decision->has_would ? decision->would : -1) &&
-           verdict->reason == decision->reason && verdict->overdue == decision->overdue &&
-           as_str_equal(verdict->rule, decision->rule) &&
+           verdict->overdue == decision->overdue && as_str_equal(verdict->rule, decision->rule) &&
            as_str_equal(verdict->holder, get_holder(decision));
 }
 
@@ -710,7 +719,8 @@ static bool decide_one(struct as_engine *engine, struct target *target,
         outcome->is_recorded = true;
     }
     outcome->id = verdict->id;
-    if (target->asked.total == 0 && !target->is_unreported && verdict_is_equal(verdict, decision) &&
+    if (target->asked.total == 0 && !target->is_unreported &&
+        verdict_is_equal(target, verdict, decision) &&
         are_nodes_current(engine, target, verdict, input->plan) &&
         !(decision->is_asking && is_live && !dry_run)) {
         verdict->repeats++;

@@ -261,6 +261,20 @@ Test(engine_always, targets_are_spread_over_the_time)
     harness_stop(&h);
 }
 
+Test(engine_always, a_value_that_moves_within_the_tolerance_is_one_record)
+{
+    struct harness h = {0};
+    start(&h, &spec, 40);
+    tick(&h, 60);
+    (void)said(&h);
+    for (int i = 0; i < 20; i++) {
+        give(&h, i % 2 ? 35 : 41); /* no_change, within_tolerance */
+        tick(&h, 15);
+    }
+    cr_assert_leq(count(said(&h), "decided"), 1);
+    harness_stop(&h);
+}
+
 /* As HPA: a window of five minutes before a scale-down. */
 static const struct as_behavior of_hpa = {
     .up = {.policies = {{.type = AS_POLICY_PERCENT, .value = 100, .period_us = 15 * AS_US_PER_S}},
