@@ -1,5 +1,5 @@
 /*
- * `alertscaler convert`: objects of other autoscalers as rule files, their tests and the alerts
+ * `alertscaler convert`: objects of other autoscalers as rule files and their tests
  * (docs/convert.md).
  */
 #include <dirent.h>
@@ -290,7 +290,7 @@ static void convert_print_summary(const struct as_conversion *conversion, const 
     print_count(conversion->rule_count, "rule");
     fputs(" in ", stdout);
     as_safe_text_put(stdout, folder);
-    fputs(conversion->target_count > 0 ? ": rules/, tests/, alerts.yaml" : "", stdout);
+    fputs(conversion->target_count > 0 ? ": rules/, tests/" : "", stdout);
     if (conversion->lost_count > 0) {
         fputs("; ", stdout);
         print_count(conversion->lost_count, "thing");
@@ -355,7 +355,7 @@ const struct as_command as_command_convert = {
     .help = "A FILE has objects of Kubernetes, in one or more documents or a List:\n"
             "HorizontalPodAutoscaler (autoscaling/v1, v2, v2beta2), ScaledObject; or it is\n"
             "prometheus-adapter's configuration, also in its ConfigMap, or Escalator's\n"
-            "nodegroups.yaml. DIR gets rules, their tests, and the alerts for Prometheus.\n"
+            "nodegroups.yaml. DIR gets rules and their tests. No alert is needed (`always`).\n"
             "What cannot be carried over is listed with its reason. Exit status 0: all is carried\n"
             "over; 1: not all of it; 2: a file is wrong, and nothing is written (docs/convert.md).",
     .options = convert_options,

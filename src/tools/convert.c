@@ -380,11 +380,6 @@ static int write_all(struct convert *convert)
             target->group ? 2U + target->group->starves : target->rule_count;
     }
     convert->conversion->target_count = convert->target_count;
-    if (convert->target_count > 0) {
-        write_alerts(convert->targets, convert->target_count, &text);
-        is_whole = is_whole && as_buf_check(&text) == 0;
-        keep_file(convert, "alerts.yaml", &text);
-    }
     return is_whole ? 0 : -EMSGSIZE;
 }
 

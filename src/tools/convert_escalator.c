@@ -178,9 +178,6 @@ static struct plan_target *make_target(struct convert *convert, const struct raw
         plan_target_new(convert, as_arena_strdup(&convert->arena, name), raw->name);
     if (!target)
         return NULL;
-    target->kind = "node group";
-    target->label = "nodegroup";
-    target->object = target->name;
     target->group = escalator_make_group(convert, raw);
     target->min = raw->min;
     target->max = raw->max;

@@ -593,7 +593,7 @@ void hpa_convert(struct convert *convert, const struct raw_object *object,
     if (!table || has_owner(convert, object) ||
         (table == &hpa_v1 && has_old_annotations(convert, object)))
         return;
-    struct plan_target *target = object_start(convert, object, "horizontalpodautoscaler");
+    struct plan_target *target = object_start(convert, object);
     if (!object->spec) {
         loader_report(&convert->loader, node, "it has no `spec`");
         return;

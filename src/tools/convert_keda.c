@@ -764,7 +764,7 @@ void keda_convert(struct convert *convert, const struct raw_object *object,
                   const struct as_yaml_node *node)
 {
     struct raw_keda keda = {.idle = -1};
-    struct plan_target *target = object_start(convert, object, "scaledobject");
+    struct plan_target *target = object_start(convert, object);
     if (!object->spec) {
         loader_report(&convert->loader, node, "it has no `spec`");
         return;

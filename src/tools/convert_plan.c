@@ -479,8 +479,7 @@ struct plan_target *plan_target_new(struct convert *convert, const char *name,
     return target;
 }
 
-struct plan_target *object_start(struct convert *convert, const struct raw_object *object,
-                                 const char *label)
+struct plan_target *object_start(struct convert *convert, const struct raw_object *object)
 {
     const struct as_yaml_node *name = object->meta.name, *of = object->meta.name_space;
     const char *space = of && of->kind == AS_YAML_SCALAR ? of->text : convert->name_space;
@@ -506,10 +505,7 @@ struct plan_target *object_start(struct convert *convert, const struct raw_objec
         plan_target_new(convert, convert_text(convert, "%s.%s", space, name->text), name);
     if (!target)
         return NULL;
-    target->kind = object->kind;
-    target->label = label;
     target->space = as_arena_strdup(&convert->arena, space);
-    target->object = as_arena_strdup(&convert->arena, name->text);
     return target;
 }
 

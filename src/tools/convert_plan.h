@@ -55,11 +55,9 @@ struct plan_schedule {
 #define PLAN_NO_TOLERANCE (-1)
 
 struct plan_target {
-    const char *name;           /* also of its files */
-    const char *kind;           /* "HorizontalPodAutoscaler" */
-    const char *label;          /* of the alert, with the object's name */
-    const char *space, *object; /* namespace (NULL: none) and name of the object */
-    const char *shown;          /* "HorizontalPodAutoscaler shop/web" */
+    const char *name;  /* also of its files */
+    const char *space; /* the object's namespace; NULL: none */
+    const char *shown; /* "HorizontalPodAutoscaler shop/web" */
     const struct as_yaml_tree *tree;
     const struct as_yaml_node *node; /* the object's name */
     /* what is scaled; of a node group only `group` counts */
@@ -152,10 +150,8 @@ struct raw_reference {
 
 extern const struct schema convert_reference;
 
-/* A target with the object's names, which are checked; NULL: an error was reported. `label` is that
- * of the alert. */
-struct plan_target *object_start(struct convert *convert, const struct raw_object *object,
-                                 const char *label);
+/* A target with the object's names, which are checked; NULL: an error was reported. */
+struct plan_target *object_start(struct convert *convert, const struct raw_object *object);
 /* Whether what is scaled is named in a way that a rule file can have; errors are reported. */
 bool object_refer(struct convert *convert, const struct raw_reference *reference,
                   struct plan_target *target);
@@ -213,7 +209,6 @@ void yaml_append_milli(struct as_buf *out, int64_t milli);      /* 1500: "1.5" *
 void write_rules(const struct convert *convert, const struct plan_target *target,
                  struct as_buf *out);
 void write_tests(const struct plan_target *target, struct as_buf *out);
-void write_alerts(struct plan_target *const *targets, size_t count, struct as_buf *out);
 
 /*
  * HPA's rules that other readers make too.

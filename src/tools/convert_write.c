@@ -1,6 +1,5 @@
 /*
- * The files of a conversion: the rule file and the rule tests of each target, and Prometheus' file
- * with the alerts of all targets.
+ * The files of a conversion: the rule file and the rule tests of each target.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -11,14 +10,8 @@
 
 #include "convert_plan.h"
 
-/* --- rules and alerts --- */
+/* --- rules --- */
 
-/*
- * Every target has an alert that always fires: what it comes from looked at its numbers all the
- * time.
- */
-
-#define ALERT             "Autoscaled"
 #define TOLERANCE_DEFAULT 10000 /* of a target: 10 % */
 
 static void write_append_key(struct as_buf *out, const char *key, const char *text)
@@ -27,30 +20,11 @@ static void write_append_key(struct as_buf *out, const char *key, const char *te
     yaml_append_text(out, text);
 }
 
-/* The labels of the alert that are not its name. */
-static void append_object(struct as_buf *out, const struct plan_target *target)
+/* The other autoscaler evaluates all the time, so its rules need no alert. */
+static void append_always(struct as_buf *out, const struct plan_target *target)
 {
-    if (target->space) {
-        write_append_key(out, "namespace", target->space);
-        as_buf_append_str(out, ", ");
-    }
-    write_append_key(out, target->label, target->object);
-}
-
-static void yaml_append_labels(struct as_buf *out, const struct plan_target *target)
-{
-    as_buf_append_str(out, "alertname: " ALERT ", ");
-    append_object(out, target);
-}
-
-/* Names are those of Kubernetes, or of targets, and need no escapes in a matcher. */
-static void append_match(struct as_buf *out, const struct plan_target *target)
-{
-    as_buf_append_str(out, "    match: ['alertname=\"" ALERT "\"', ");
-    if (target->space)
-        as_buf_printf(out, "'namespace=\"%s\"', ", target->space);
-    as_buf_printf(out, "'%s=\"%s\"']\n    target: ", target->label, target->object);
-    yaml_append_text(out, target->name);
+    as_buf_append_str(out, "    always: true\n    ");
+    write_append_key(out, "target", target->name);
     as_buf_append_char(out, '\n');
 }
 
@@ -157,7 +131,7 @@ static void append_rule(struct as_buf *out, const struct plan_target *target,
     as_buf_append_str(out, "\n  - ");
     write_append_key(out, "name", rule->name);
     as_buf_append_char(out, '\n');
-    append_match(out, target);
+    append_always(out, target);
     as_buf_printf(out, "    track:\n      %s: ", goals[rule->goal]);
     yaml_append_milli(out, rule->milli);
     as_buf_append_str(out, is_utilization ? "%\n" : "\n");
@@ -211,7 +185,7 @@ static void append_group_rule(struct as_buf *out, const struct plan_target *targ
     as_buf_printf(out, "  # %s\n  - ", about);
     write_append_key(out, "name", whole);
     as_buf_append_char(out, '\n');
-    append_match(out, target);
+    append_always(out, target);
     as_buf_append_str(out, "    every: 1m\n");
 }
 
@@ -231,9 +205,6 @@ static void append_group_rules(struct as_buf *out, const struct plan_target *tar
                   "    scale_down:\n      value: {nodes: utilization}\n      steps:\n"
                   "        - {below: %d, by: %d}\n        - {below: %d, by: %d}\n",
                   group->slow_below, group->slow_by, group->fast_below, group->fast_by);
-    as_buf_append_str(out,
-                      "    guard: {query: vector(1)}         # no node leaves while Prometheus "
-                      "does not answer\n");
     if (!group->starves)
         return;
     append_group_rule(out, target, "starved", "scale_on_starve");
@@ -285,21 +256,6 @@ void write_rules(const struct convert *convert, const struct plan_target *target
         append_rule(out, target, &target->rules[i]);
 }
 
-void write_alerts(struct plan_target *const *targets, size_t count, struct as_buf *out)
-{
-    as_buf_append_str(out,
-                      "# For Prometheus: an alert for each target, which always fires. Give it a "
-                      "route that leads to alertscaler\n# alone (docs/receiver.md), by the label "
-                      "`scale`: it is not for people.\ngroups:\n  - name: alertscaler-autoscaled\n"
-                      "    rules:\n");
-    for (size_t i = 0; i < count; i++) {
-        as_buf_append_str(out, "      - alert: " ALERT "\n        expr: vector(1)\n"
-                               "        labels: {scale: \"true\", ");
-        append_object(out, targets[i]);
-        as_buf_append_str(out, "}\n");
-    }
-}
-
 /* --- rule tests --- */
 
 /*
@@ -313,7 +269,7 @@ void write_alerts(struct plan_target *const *targets, size_t count, struct as_bu
 #define SHOWN_PODS  2   /* then */
 #define NODES       10
 
-#define FALLBACK_MOST_US (30 * AS_US_PER_MIN) /* an incident lasts longer without news */
+#define FALLBACK_MOST_US (30 * AS_US_PER_MIN) /* longer tests would take long */
 
 static int32_t write_get_size(const struct plan_target *target)
 {
@@ -387,20 +343,18 @@ static void append_start(struct as_buf *out, const struct plan_target *target, c
         as_buf_printf(out, "          - {name: pod-%d, requests: {cpu: 1, memory: 1G}}\n", i);
 }
 
-/* What is expected `after` the alert began, up to the target's name. */
-static void append_input_until(struct as_buf *out, const struct plan_target *target, int64_t after)
+/* What is expected `after` the start, up to the target's name. */
+static void append_expect_after(struct as_buf *out, const struct plan_target *target, int64_t after)
 {
     char at[AS_DURATION_SIZE];
     as_duration_print(after, at);
-    as_buf_append_str(out, "    input:\n      - {at: 0s, fire: {");
-    yaml_append_labels(out, target);
-    as_buf_printf(out, "}}\n    expect:\n      - {at: %s, target: ", at);
+    as_buf_printf(out, "    expect:\n      - {at: %s, target: ", at);
     yaml_append_text(out, target->name);
 }
 
-static void append_input(struct as_buf *out, const struct plan_target *target)
+static void append_expect(struct as_buf *out, const struct plan_target *target)
 {
-    append_input_until(out, target, 0);
+    append_expect_after(out, target, 0);
 }
 
 static void write_append_query(struct as_buf *out, const struct plan_rule *rule, int32_t size,
@@ -472,14 +426,14 @@ static void write_without_data(struct as_buf *out, const struct plan_target *tar
     const int32_t grown = get_grown(target, size, wanted);
     if (after_us > 0 || grown == size) {
         append_start(out, target, "without data the size stays", size);
-        append_input(out, target);
+        append_expect(out, target);
         as_buf_printf(out, ", replicas: %d, reason: metric_unavailable}\n", size);
     }
     if (after_us > FALLBACK_MOST_US || grown == size)
         return;
     as_buf_append_str(out, after_us > 0 ? "\n" : "");
     append_start(out, target, "for long without data it has at least its fallback", size);
-    append_input_until(out, target, after_us > 0 ? after_us : AS_US_PER_S);
+    append_expect_after(out, target, after_us > 0 ? after_us : AS_US_PER_S);
     append_change(out, target, size, grown);
 }
 
@@ -493,14 +447,14 @@ static void write_workload(struct as_buf *out, const struct plan_target *target)
     as_buf_append_char(out, '\n');
     append_start(out, target, "at its goals the size stays", size);
     append_queries(out, target, size, 1);
-    append_input(out, target);
+    append_expect(out, target);
     as_buf_printf(out, ", replicas: %d, reason: within_tolerance}\n", size);
     if (size > SIZE_MOST || tolerates_twice)
         return;
     as_buf_append_char(out, '\n');
     append_start(out, target, "at twice its goals it grows, as far as it may", size);
     append_queries(out, target, size, 2);
-    append_input(out, target);
+    append_expect(out, target);
     append_change(out, target, size, get_grown(target, size, 2 * size));
 }
 
@@ -512,10 +466,9 @@ static void write_group_test(struct as_buf *out, const struct plan_target *targe
     as_buf_printf(out, "        nodes: {open: %d, requests: {cpu: ", size);
     yaml_append_milli(out, size * percent * 10);
     as_buf_printf(out, ", memory: 0}, allocatable: {cpu: %d, memory: %dG}}\n", size, size);
-    as_buf_append_str(out, "    queries:\n      - {query: vector(1), value: 1}\n");
     if (target->group->starves)
         as_buf_append_str(out, "    cluster: {pods: []}\n");
-    append_input(out, target);
+    append_expect(out, target);
 }
 
 static void write_node_group(struct as_buf *out, const struct plan_target *target)

@@ -17,7 +17,7 @@ import unittest
 import yaml
 
 PROGRAM = str(pathlib.Path(sys.argv[1]).resolve())
-ALPHABET = re.compile(r"(?:(?:rules|tests)/[a-zA-Z0-9][a-zA-Z0-9._-]*\.yaml|alerts\.yaml|not-carried-over\.txt)\Z")
+ALPHABET = re.compile(r"(?:(?:rules|tests)/[a-zA-Z0-9][a-zA-Z0-9._-]*\.yaml|not-carried-over\.txt)\Z")
 
 
 def hpa(name="web", namespace="shop", metrics=None, **spec):
@@ -48,13 +48,12 @@ class Case(unittest.TestCase):
         self.assertEqual([path.name for path in self.folder.rglob(".*")], [])
 
     def check_result(self):
-        """The files have names of the alphabet, and check, test and promtool accept them as they are."""
+        """The files have names of the alphabet, and check and test accept them as they are."""
         files = [path for path in self.out.rglob("*") if path.is_file()]
         for path in files:
             self.assertRegex(str(path.relative_to(self.out)), ALPHABET)
         rules, tests = sorted(self.out.glob("rules/*")), sorted(self.out.glob("tests/*"))
-        for command in ([PROGRAM, "check", "--lint-fatal", f"--prometheus-rules={self.out}/alerts.yaml", *rules], [PROGRAM, "test", *tests],
-                        ["promtool", "check", "rules", self.out / "alerts.yaml"]):
+        for command in ([PROGRAM, "check", "--lint-fatal", *rules], [PROGRAM, "test", *tests]):
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
             self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr[-2000:])
         return rules
@@ -71,7 +70,7 @@ class Folders(Case):
         empty = self.folder / "empty"
         empty.mkdir(mode=0o750)
         self.assertEqual(self.run_convert(out=f"{empty}/").returncode, 0)
-        self.assertEqual(sorted(path.name for path in empty.iterdir()), ["alerts.yaml", "rules", "tests"])
+        self.assertEqual(sorted(path.name for path in empty.iterdir()), ["rules", "tests"])
         self.assertEqual(stat.S_IMODE(empty.stat().st_mode), 0o750)
 
     def test_a_folder_that_is_not_empty_stays_as_it_is(self):
@@ -156,7 +155,7 @@ class Objects(Case):
             self.write(hpa(metrics=metrics), {"externalRules": rules})
             self.out = self.folder / f"out-{operator}"
             done = self.run_convert()
-            self.assertEqual((done.returncode, done.stdout), (0, f"1 target and {len(hostile)} rules in {self.out}: rules/, tests/, alerts.yaml\n"))
+            self.assertEqual((done.returncode, done.stdout), (0, f"1 target and {len(hostile)} rules in {self.out}: rules/, tests/\n"))
             (path,) = self.check_result()
             queries = [rule["track"]["query"] for rule in yaml.safe_load(path.read_text(encoding="utf-8"))["rules"]]
             for text, query in zip(hostile, queries, strict=True):

@@ -1,5 +1,5 @@
-"""From an HPA to rules that run, with everything real: the HPA as the API server gives it, `alertscaler convert`, Prometheus with the
-alerts that it makes, Alertmanager, the daemon with the shipped rights, Kubernetes. `-s` prints how long it takes.
+"""From an HPA to rules that run, with everything real: the HPA as the API server gives it, `alertscaler convert`, Prometheus, the daemon
+with the shipped rights, Kubernetes. `-s` prints how long it takes.
 """
 import json
 import subprocess
@@ -32,7 +32,7 @@ def convert(folder, *files):
 
 @pytest.mark.seconds(200)
 @pytest.mark.since(23, "the API server has autoscaling/v2")
-def test_an_hpa_becomes_rules_that_run(control_plane, namespace, make_prometheus, make_alertmanager, make_daemon, exporter, tmp_path):
+def test_an_hpa_becomes_rules_that_run(control_plane, namespace, make_prometheus, make_daemon, exporter, tmp_path):
     admin = control_plane.admin
     install(control_plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "role-cluster-wide.yaml")
     deployment = path_of("apps/v1", "Deployment", namespace, "web")
@@ -49,7 +49,6 @@ def test_an_hpa_becomes_rules_that_run(control_plane, namespace, make_prometheus
     converted = time.monotonic() - started
     admin.delete(f"{hpas}/web")
     rules = (tmp_path / f"out/rules/{namespace}.web.yaml").read_text(encoding="utf-8")
-    alerts = yaml.safe_load((tmp_path / "out/alerts.yaml").read_text(encoding="utf-8"))["groups"][0]["rules"]
 
     def load(value):
         pods = admin.request("GET", f"/api/v1/namespaces/{namespace}/pods").json["items"]
@@ -64,10 +63,8 @@ def test_an_hpa_becomes_rules_that_run(control_plane, namespace, make_prometheus
     eventually(lambda: len(prometheus.query("http_requests")) == 2)
     kubeconfig = control_plane.write_kubeconfig("convert", token=control_plane.account_token("alertscaler", "alertscaler"))
     daemon = make_daemon({"web.yaml": rules}, {"clusters": {"default": {"kubeconfig": str(kubeconfig)}}, "prometheus": {"url": prometheus.url}})
-    alertmanager = make_alertmanager(webhook=daemon.url + "/webhook")
-    make_prometheus(name="alerting", alertmanagers=[alertmanager.url], rules=alerts)
     eventually(lambda: admin.replicas(deployment) == 5, 120, 0.2, "250 requests for each of two pods, at 100: five")
-    print(f"\nHPA to rules: {converted:.1f} s; to the first size: {time.monotonic() - started:.1f} s, Prometheus and Alertmanager started in between")
+    print(f"\nHPA to rules: {converted:.1f} s; to the first size: {time.monotonic() - started:.1f} s, Prometheus started in between")
     assert daemon.wait_record("action", outcome="applied")["to"] == 5
 
 

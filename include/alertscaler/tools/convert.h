@@ -36,7 +36,7 @@ struct as_conversion_item {
 
 /* Immutable. */
 struct as_conversion {
-    struct as_converted_file *files; /* in the order of the input; the alerts are the last one */
+    struct as_converted_file *files; /* in the order of the input */
     size_t file_count, file_capacity;
     struct as_conversion_item *items;
     size_t item_count, item_capacity;
