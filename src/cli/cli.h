@@ -105,6 +105,7 @@ const struct as_command *as_command_find(const char *name); /* or NULL */
 extern const struct as_command as_command_backtest;
 extern const struct as_command as_command_check;
 extern const struct as_command as_command_convert;
+extern const struct as_command as_command_convert_cluster_autoscaler;
 extern const struct as_command as_command_decide;
 extern const struct as_command as_command_effects;
 extern const struct as_command as_command_explain;

@@ -524,6 +524,7 @@ static const struct as_command *const commands[] = {
     &as_command_check,
     &as_command_test,
     &as_command_convert,
+    &as_command_convert_cluster_autoscaler,
     &command_schema,
     &as_command_decide,
     &as_command_log,

@@ -320,7 +320,8 @@ static int write_result(const struct as_args *args, const struct as_conversion *
     return conversion->lost_count > 0 ? AS_EXIT_NO : AS_EXIT_OK;
 }
 
-static int convert_command_run(const struct as_args *args)
+static int convert_run_from(const struct as_args *args, enum as_convert_from from,
+                            const char *const *inputs, size_t count)
 {
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
     AS_CLEANUP(as_conversion_free_p) struct as_conversion *conversion = NULL;
@@ -329,14 +330,33 @@ static int convert_command_run(const struct as_args *args)
         return as_cli_fail(args, "--out is missing: the folder to write to");
     if (!as_convert_is_namespace(space))
         return as_cli_fail(args, "--namespace: not the name of a namespace");
-    const int status =
-        as_convert(args->operands, args->operand_count, space, &diagnostics, &conversion);
+    const int status = as_convert(from, inputs, count, space, &diagnostics, &conversion);
     as_diagnostics_sort(&diagnostics);
     as_diagnostics_print(&diagnostics, stderr);
     as_diagnostics_deinit(&diagnostics);
     if (status != AS_CONVERT_OK)
         return as_cli_fail(args, "nothing was written");
     return write_result(args, conversion);
+}
+
+static int convert_command_run(const struct as_args *args)
+{
+    return convert_run_from(args, AS_CONVERT_OBJECTS, args->operands, args->operand_count);
+}
+
+/* Behind `--` an operand may begin with a dash: then they are flags. The program's name may stand
+ * before them. */
+static int convert_autoscaler_run(const struct as_args *args)
+{
+    size_t first = 0;
+    while (first < args->operand_count && args->operands[first][0] != '-')
+        first++;
+    if (first == args->operand_count)
+        return convert_run_from(args, AS_CONVERT_AUTOSCALER, args->operands, first);
+    if (first > 1 || (first == 1 && !strstr(args->operands[0], "cluster-autoscaler")))
+        return as_cli_fail(args, "name files, or flags behind `--`, and not both");
+    return convert_run_from(args, AS_CONVERT_FLAGS, args->operands + first,
+                            args->operand_count - first);
 }
 
 static const struct as_option convert_options[] = {
@@ -362,4 +382,18 @@ const struct as_command as_command_convert = {
     .operands_min = 1,
     .operands_max = SIZE_MAX,
     .run = convert_command_run,
+};
+
+const struct as_command as_command_convert_cluster_autoscaler = {
+    .name = "convert cluster-autoscaler",
+    .operands = "FILE...|-- FLAGS",
+    .summary = "Writes a pool with its rules for what Cluster Autoscaler did.",
+    .help =
+        "A FILE has the manifest of the Deployment that runs cluster-autoscaler: its flags are\n"
+        "read. Or give the flags behind `--`. DIR gets rules and their tests, as by\n"
+        "`alertscaler convert`, with the same exit status (docs/convert.md).",
+    .options = convert_options,
+    .operands_min = 1,
+    .operands_max = SIZE_MAX,
+    .run = convert_autoscaler_run,
 };

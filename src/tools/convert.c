@@ -15,7 +15,7 @@
 #include "convert_plan.h"
 
 /* prometheus-adapter's configuration is read first, from all files; then all else. */
-enum objects_turn { OBJECTS_ADAPTER, OBJECTS_SCALED };
+enum objects_turn { OBJECTS_ADAPTER, OBJECTS_SCALED, OBJECTS_AUTOSCALER };
 
 /* --- objects of Kubernetes: their heads, and which reader each is for --- */
 
@@ -80,6 +80,13 @@ static void hint_credentials(struct convert *convert, const struct raw_object *o
                  "credentials for Prometheus are `prometheus.http_config` in alertscaler.yaml");
 }
 
+static void convert_keep_tree(struct convert *convert, struct as_yaml_tree *tree)
+{
+    convert->trees = as_xgrow(convert->trees, convert->tree_count, &convert->tree_capacity,
+                              sizeof(struct as_yaml_tree *));
+    convert->trees[convert->tree_count++] = tree;
+}
+
 /* The text of a block, with the lines and columns that it has in its file. */
 static char *copy_in_place(const struct as_yaml_tree *tree, const struct as_yaml_node *block,
                            const struct as_yaml_place *place, size_t *size_out)
@@ -131,9 +138,7 @@ static void read_config_map(struct convert *convert, const struct raw_object *ob
         struct as_yaml_tree *tree = parse_data(convert, &data->pairs[i]);
         if (!tree)
             continue;
-        convert->trees = as_xgrow(convert->trees, convert->tree_count, &convert->tree_capacity,
-                                  sizeof(struct as_yaml_tree *));
-        convert->trees[convert->tree_count++] = tree;
+        convert_keep_tree(convert, tree);
         if (!adapter_is_configuration(as_yaml_get_root(tree)))
             continue;
         convert->loader.tree = tree;
@@ -153,11 +158,18 @@ static const struct object_kind {
     {"TriggerAuthentication", "keda.sh/", OBJECTS_SCALED, hint_credentials},
     {"ClusterTriggerAuthentication", "keda.sh/", OBJECTS_SCALED, hint_credentials},
     {"ConfigMap", "v1", OBJECTS_ADAPTER, read_config_map},
+    {"Deployment", "apps/", OBJECTS_AUTOSCALER, autoscaler_convert},
 };
 
 static const char *convert_get_text(const struct as_yaml_node *node)
 {
     return node && node->kind == AS_YAML_SCALAR ? node->text : "";
+}
+
+/* Whether objects of the kind are read in a run with this turn; NULL: no kind that is known. */
+static bool is_for(const struct object_kind *kind, enum objects_turn turn)
+{
+    return kind && (kind->turn == OBJECTS_AUTOSCALER) == (turn == OBJECTS_AUTOSCALER);
 }
 
 static const struct object_kind *convert_find_kind(const struct as_yaml_node *node)
@@ -248,7 +260,9 @@ static void read_configuration(struct convert *convert, const struct as_yaml_nod
 {
     const struct as_yaml_node *groups = as_yaml_find(node, "node_groups");
     convert->shown = "";
-    if (adapter_is_configuration(node)) {
+    if (turn == OBJECTS_AUTOSCALER) {
+        loader_report(&convert->loader, node, "expected an object of Kubernetes");
+    } else if (adapter_is_configuration(node)) {
         if (turn == OBJECTS_ADAPTER)
             adapter_read(convert, node);
     } else if (groups) {
@@ -281,7 +295,7 @@ static void convert_read_node(struct convert *convert, const struct as_yaml_node
     const struct object_kind *kind = convert_find_kind(node);
     if (kind && kind->turn == turn)
         convert_read_object(convert, kind, node);
-    else if (!kind && turn == OBJECTS_SCALED)
+    else if (turn != OBJECTS_ADAPTER && !is_for(kind, turn))
         convert->conversion->skipped_count++;
 }
 
@@ -376,10 +390,11 @@ static int write_all(struct convert *convert)
         write_tests(target, &text);
         is_whole = is_whole && as_buf_check(&text) == 0;
         keep_file(convert, convert_text(convert, "tests/%s.yaml", target->name), &text);
-        convert->conversion->rule_count +=
-            target->group ? 2U + target->group->starves : target->rule_count;
+        convert->conversion->rule_count += target->group  ? 2U + target->group->starves
+                                           : target->pool ? 1U + target->pool->shrinks
+                                                          : target->rule_count;
+        convert->conversion->target_count += 1 + (target->pool ? target->pool->member_count : 0);
     }
-    convert->conversion->target_count = convert->target_count;
     return is_whole ? 0 : -EMSGSIZE;
 }
 
@@ -389,14 +404,33 @@ static int convert_load(struct convert *convert, const char *path)
     int status = as_yaml_load_documents(path, convert->loader.diagnostics, &tree);
     if (status < 0)
         return status == -EFBIG ? -EINVAL : status;
-    convert->trees = as_xgrow(convert->trees, convert->tree_count, &convert->tree_capacity,
-                              sizeof(struct as_yaml_tree *));
-    convert->trees[convert->tree_count++] = tree;
+    convert_keep_tree(convert, tree);
     return 0;
 }
 
-/* 0, -EINVAL after errors, or another negative errno. */
-static int convert_run(struct convert *convert, const char *const *paths, size_t count)
+/* A list of texts as a tree, so that each flag has a place: its number is the line. */
+static int convert_load_flags(struct convert *convert, const char *const *flags, size_t count)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_YAML_SIZE_MAX);
+    struct as_yaml_tree *tree = NULL;
+    for (size_t i = 0; i < count; i++) {
+        as_buf_append_str(&text, "- ");
+        yaml_append_text(&text, flags[i]);
+        as_buf_append_char(&text, '\n');
+    }
+    if (as_buf_check(&text) < 0)
+        return -EMSGSIZE;
+    const int status =
+        as_yaml_parse_foreign("flags", text.data, text.size, convert->loader.diagnostics, &tree);
+    if (status != AS_YAML_OK) {
+        as_yaml_free(tree);
+        return -EINVAL;
+    }
+    convert_keep_tree(convert, tree);
+    return 0;
+}
+
+static int convert_load_files(struct convert *convert, const char *const *paths, size_t count)
 {
     int worst = 0;
     for (size_t i = 0; i < count; i++) {
@@ -404,10 +438,25 @@ static int convert_run(struct convert *convert, const char *const *paths, size_t
         if (status < 0 && (worst == 0 || worst == -EINVAL))
             worst = status;
     }
+    return worst;
+}
+
+/* 0, -EINVAL after errors, or another negative errno. */
+static int convert_run(struct convert *convert, enum as_convert_from from,
+                       const char *const *inputs, size_t count)
+{
+    const int worst = from == AS_CONVERT_FLAGS ? convert_load_flags(convert, inputs, count)
+                                               : convert_load_files(convert, inputs, count);
     const size_t file_count = convert->tree_count; /* ConfigMaps add trees */
-    for (size_t i = 0; i < file_count; i++)
-        objects_walk(convert, convert->trees[i], OBJECTS_ADAPTER);
-    for (size_t i = 0; i < file_count; i++)
+    for (size_t i = 0; i < file_count; i++) {
+        convert->loader.tree = convert->trees[i];
+        if (from == AS_CONVERT_FLAGS)
+            autoscaler_convert_flags(convert, as_yaml_get_root(convert->trees[i]));
+        else
+            objects_walk(convert, convert->trees[i],
+                         from == AS_CONVERT_OBJECTS ? OBJECTS_ADAPTER : OBJECTS_AUTOSCALER);
+    }
+    for (size_t i = 0; i < file_count && from == AS_CONVERT_OBJECTS; i++)
         objects_walk(convert, convert->trees[i], OBJECTS_SCALED);
     check_once(convert, convert_compare_names,
                "makes a target of the same name: rename one of them");
@@ -421,15 +470,16 @@ static int convert_run(struct convert *convert, const char *const *paths, size_t
     return write_all(convert);
 }
 
-int as_convert(const char *const *paths, size_t count, const char *name_space,
-               struct as_diagnostics *diagnostics, struct as_conversion **conversion_out)
+int as_convert(enum as_convert_from from, const char *const *inputs, size_t count,
+               const char *name_space, struct as_diagnostics *diagnostics,
+               struct as_conversion **conversion_out)
 {
     AS_CLEANUP(as_conversion_free_p)
     struct as_conversion *conversion = as_xcalloc(1, sizeof(*conversion));
     struct convert convert = {.conversion = conversion, .name_space = name_space};
     convert.loader =
         (struct loader){.diagnostics = diagnostics, .arena = &convert.arena, .folder = ""};
-    int status = convert_run(&convert, paths, count);
+    int status = convert_run(&convert, from, inputs, count);
     for (size_t i = 0; i < convert.tree_count; i++)
         as_yaml_free(convert.trees[i]);
     free(convert.trees);

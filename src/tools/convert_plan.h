@@ -44,6 +44,43 @@ struct plan_group {
     int32_t newest, most;
 };
 
+/* --- Cluster Autoscaler: a pool with its node groups --- */
+
+#define PLAN_MEMBERS_MAX 64 /* as many as a pool has */
+#define PLAN_TEXTS_MAX   64
+
+struct plan_member {
+    const char *name;    /* of its target */
+    const char *address; /* the keys of `node_group` behind `provider`, as YAML */
+    int32_t min, max;
+};
+
+struct plan_texts {
+    const char *items[PLAN_TEXTS_MAX];
+    size_t count;
+};
+
+struct plan_range {
+    int64_t min, max;
+    bool is_given;
+};
+
+struct plan_pool {
+    const char *provider;
+    struct plan_member members[PLAN_MEMBERS_MAX];
+    size_t member_count;
+    struct plan_texts choose, ignore_labels, startup_taints;
+    struct plan_range cores, memory; /* memory: in GiB */
+    bool balances, shrinks, takes_unready;
+    bool ignores_daemonsets, ignores_mirror;
+    bool keeps_system, keeps_local, keeps_custom;
+    int32_t max, empty, drain, expendable;
+    int64_t every_us, after_add_us, after_delete_us;
+    int64_t unneeded_us, unready_us, ready_us, evict_us;
+    int32_t grace_s;
+    int64_t below; /* thousandths of a percent */
+};
+
 struct plan_schedule {
     const char *timezone;
     unsigned days;     /* bit 0: Monday */
@@ -60,9 +97,10 @@ struct plan_target {
     const char *shown; /* "HorizontalPodAutoscaler shop/web" */
     const struct as_yaml_tree *tree;
     const struct as_yaml_node *node; /* the object's name */
-    /* what is scaled; of a node group only `group` counts */
+    /* what is scaled; of a node group only `group` counts, of a pool `pool` */
     const char *api_version, *scaled_kind, *scaled; /* api_version NULL: the kind's own */
     struct plan_group *group;
+    struct plan_pool *pool;
     int32_t min, max;
     int64_t tolerance_up, tolerance_down; /* thousandths of a percent */
     bool has_behavior, is_old_behavior;   /* old: an HPA without `behavior` */
@@ -178,6 +216,10 @@ void hpa_convert(struct convert *convert, const struct raw_object *object,
 void keda_convert(struct convert *convert, const struct raw_object *object,
                   const struct as_yaml_node *node);
 void escalator_convert(struct convert *convert, const struct as_yaml_node *groups);
+/* A Deployment; a list of flags. */
+void autoscaler_convert(struct convert *convert, const struct raw_object *object,
+                        const struct as_yaml_node *node);
+void autoscaler_convert_flags(struct convert *convert, const struct as_yaml_node *flags);
 
 /* prometheus-adapter's configuration: a map with `rules`, `externalRules` or `resourceRules`. */
 bool adapter_is_configuration(const struct as_yaml_node *node);

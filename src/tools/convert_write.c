@@ -70,15 +70,20 @@ static void append_workload(struct as_buf *out, const struct plan_target *target
     as_buf_append_str(out, "}\n");
 }
 
-static void append_bounds(struct as_buf *out, const struct plan_target *target)
+static void append_dry_run(struct as_buf *out, const struct plan_target *target)
 {
-    as_buf_printf(out, "    min: %d\n    max: %d\n    enforce_bounds: true\n", target->min,
-                  target->max);
     if (target->is_dry)
         as_buf_printf(out, "    dry_run: true%s\n",
                       target->is_incomplete
                           ? "                     # until the rules are complete: see the head"
                           : "");
+}
+
+static void append_bounds(struct as_buf *out, const struct plan_target *target)
+{
+    as_buf_printf(out, "    min: %d\n    max: %d\n    enforce_bounds: true\n", target->min,
+                  target->max);
+    append_dry_run(out, target);
 }
 
 /* "days: [mon, tue], " */
@@ -178,15 +183,23 @@ static void append_group(struct as_buf *out, const struct plan_target *target)
     }
 }
 
-static void append_group_rule(struct as_buf *out, const struct plan_target *target,
-                              const char *name, const char *about)
+static void append_named_rule(struct as_buf *out, const struct plan_target *target,
+                              const char *name, const char *about, int64_t every_us)
 {
     AS_CLEANUP(as_free_p) char *whole = as_xasprintf("%s.%s", target->name, name);
     as_buf_printf(out, "  # %s\n  - ", about);
     write_append_key(out, "name", whole);
     as_buf_append_char(out, '\n');
     append_always(out, target);
-    as_buf_append_str(out, "    every: 1m\n");
+    as_buf_append_str(out, "    ");
+    write_append_time(out, "every", every_us);
+    as_buf_append_char(out, '\n');
+}
+
+static void append_group_rule(struct as_buf *out, const struct plan_target *target,
+                              const char *name, const char *about)
+{
+    append_named_rule(out, target, name, about, AS_US_PER_MIN);
 }
 
 static void append_group_rules(struct as_buf *out, const struct plan_target *target)
@@ -209,6 +222,105 @@ static void append_group_rules(struct as_buf *out, const struct plan_target *tar
         return;
     append_group_rule(out, target, "starved", "scale_on_starve");
     as_buf_append_str(out, "    scale_up: {fit: pending_pods}\n");
+}
+
+/* "key: [a, b]", on a line of its own; nothing if there are none. */
+static void append_list(struct as_buf *out, const char *key, const struct plan_texts *texts)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        as_buf_printf(out, i > 0 ? ", " : "      %s: [", key);
+        yaml_append_text(out, texts->items[i]);
+    }
+    as_buf_append_str(out, texts->count > 0 ? "]\n" : "");
+}
+
+static void append_word(struct plan_texts *texts, bool is_in, const char *word)
+{
+    if (is_in)
+        texts->items[texts->count++] = word;
+}
+
+/* One of the pool's groups. All have the same `nodes`. */
+static void append_member(struct as_buf *out, const struct plan_pool *pool,
+                          const struct plan_member *member)
+{
+    struct plan_texts keep = {.count = 0}, ignore = {.count = 0};
+    append_word(&keep, pool->keeps_system, "system_pods");
+    append_word(&keep, pool->keeps_local, "local_storage");
+    append_word(&keep, pool->keeps_custom, "unreplicated");
+    append_word(&ignore, pool->ignores_daemonsets, "daemonsets");
+    append_word(&ignore, pool->ignores_mirror, "mirror");
+    as_buf_append_str(out, "  ");
+    yaml_append_text(out, member->name);
+    as_buf_printf(out, ":\n    node_group: {provider: %s%s}\n    min: %d\n    max: %d\n",
+                  pool->provider, member->address, member->min, member->max);
+    as_buf_append_str(out, "    nodes:\n      ");
+    write_append_time(out, "ready_timeout", pool->ready_us);
+    as_buf_append_str(out, "\n      ");
+    write_append_time(out, "drain_timeout", pool->evict_us + pool->grace_s * AS_US_PER_S);
+    as_buf_append_char(out, '\n');
+    append_list(out, "startup_taints", &pool->startup_taints);
+    append_list(out, "keep", &keep);
+    as_buf_append_str(out, keep.count > 0 ? "" : "      keep: []\n");
+    as_buf_append_str(out, "      unneeded:\n        below: ");
+    yaml_append_milli(out, pool->below);
+    as_buf_append_str(out, "%\n        ");
+    write_append_time(out, "for", pool->unneeded_us);
+    as_buf_append_str(out, "\n        ");
+    if (pool->takes_unready)
+        write_append_time(out, "unready_for", pool->unready_us);
+    else
+        as_buf_append_str(out, "unready_for: never");
+    as_buf_append_str(out, ignore.count > 0 ? "\n  " : "\n");
+    append_list(out, "ignore", &ignore);
+}
+
+static void append_range(struct as_buf *out, const char *key, const struct plan_range *range,
+                         const char *unit)
+{
+    if (range->is_given)
+        as_buf_printf(out, "      %s: {min: %" PRId64 "%s, max: %" PRId64 "%s}\n", key, range->min,
+                      unit, range->max, unit);
+}
+
+static void append_pool(struct as_buf *out, const struct plan_target *target)
+{
+    const struct plan_pool *pool = target->pool;
+    as_buf_append_str(out, "    pool:\n      groups: [");
+    for (size_t i = 0; i < pool->member_count; i++) {
+        as_buf_append_str(out, i > 0 ? ", " : "");
+        yaml_append_text(out, pool->members[i].name);
+    }
+    as_buf_append_str(out, "]\n");
+    append_list(out, "choose", &pool->choose);
+    as_buf_append_str(out, pool->balances ? "      balance: true\n" : "");
+    append_list(out, "ignore_labels", &pool->ignore_labels);
+    append_range(out, "cpu", &pool->cores, "");
+    append_range(out, "memory", &pool->memory, "Gi");
+    as_buf_printf(out,
+                  "      at_once: {empty: %d, drain: %d}\n      expendable_below: %d\n"
+                  "    max: %d\n",
+                  pool->empty, pool->drain, pool->expendable, pool->max);
+    append_dry_run(out, target);
+    as_buf_append_str(out, "    cooldown: {up: 0s, ");
+    write_append_time(out, "down", pool->after_add_us);
+    as_buf_append_str(out, ", ");
+    write_append_time(out, "down_after_down", pool->after_delete_us);
+    as_buf_append_str(out, "}\n");
+    for (size_t i = 0; i < pool->member_count; i++)
+        append_member(out, pool, &pool->members[i]);
+}
+
+static void append_pool_rules(struct as_buf *out, const struct plan_target *target)
+{
+    const int64_t every_us = target->pool->every_us;
+    append_named_rule(out, target, "pods-wait", "pods that no node has room for", every_us);
+    as_buf_append_str(out, "    scale_up: {fit: pending_pods}\n");
+    if (!target->pool->shrinks)
+        return;
+    append_named_rule(out, target, "nodes-unneeded", "nodes whose pods fit on other nodes",
+                      every_us);
+    as_buf_append_str(out, "    scale_down: {take: unneeded_nodes}\n");
 }
 
 static void append_head(const struct convert *convert, struct as_buf *out,
@@ -239,6 +351,8 @@ void write_rules(const struct convert *convert, const struct plan_target *target
     as_buf_append_str(out, ":\n");
     if (target->group) {
         append_group(out, target);
+    } else if (target->pool) {
+        append_pool(out, target);
     } else {
         append_workload(out, target);
         append_bounds(out, target);
@@ -252,6 +366,8 @@ void write_rules(const struct convert *convert, const struct plan_target *target
     as_buf_append_str(out, "\nrules:\n");
     if (target->group)
         append_group_rules(out, target);
+    if (target->pool)
+        append_pool_rules(out, target);
     for (size_t i = 0; i < target->rule_count; i++)
         append_rule(out, target, &target->rules[i]);
 }
@@ -490,6 +606,25 @@ static void write_node_group(struct as_buf *out, const struct plan_target *targe
     append_change(out, target, size, left);
 }
 
+/* What a node of the groups has is not known, so a test has no nodes: it can only say that nothing
+ * happens. */
+static void write_pool(struct as_buf *out, const struct plan_target *target)
+{
+    int64_t size = 0;
+    as_buf_append_str(out, "  - name: without pods that wait the groups stay at their minima\n"
+                           "    targets:\n");
+    for (size_t i = 0; i < target->pool->member_count; i++) {
+        const struct plan_member *member = &target->pool->members[i];
+        as_buf_append_str(out, "      ");
+        yaml_append_text(out, member->name);
+        as_buf_printf(out, ": {replicas: %d}\n", member->min);
+        size += member->min;
+    }
+    as_buf_append_str(out, "    cluster: {pods: []}\n    expect:\n      - {at: 1h, target: ");
+    yaml_append_text(out, target->name);
+    as_buf_printf(out, ", replicas: %" PRId64 "}\n", size);
+}
+
 void write_tests(const struct plan_target *target, struct as_buf *out)
 {
     as_buf_printf(out,
@@ -498,6 +633,8 @@ void write_tests(const struct plan_target *target, struct as_buf *out)
                   target->name, target->name, target->name);
     if (target->group)
         write_node_group(out, target);
+    else if (target->pool)
+        write_pool(out, target);
     else
         write_workload(out, target);
 }

@@ -37,8 +37,9 @@ class Case(unittest.TestCase):
     def run_convert(self, *arguments, out=None, **more):
         if "LLVM_PROFILE_FILE" in os.environ and ("preexec_fn" in more or "user" in more):
             more["env"] = {**os.environ, "LLVM_PROFILE_FILE": "/dev/null"}
-        return subprocess.run([PROGRAM, "convert", *(arguments or ("in.yaml",)), f"--out={out or self.out}"], cwd=self.folder,
-                              capture_output=True, text=True, errors="backslashreplace", check=False, timeout=280, **more)
+        first, *others = arguments or ("in.yaml",)
+        return subprocess.run([PROGRAM, "convert", first, f"--out={out or self.out}", *others], cwd=self.folder, capture_output=True, text=True,
+                              errors="backslashreplace", check=False, timeout=280, **more)
 
     def assert_refused(self, done, message):
         """An error, a reason, and nothing left."""
@@ -242,6 +243,52 @@ class Objects(Case):
                 self.assertFalse(self.out.exists())
             else:
                 self.assertIn(done.returncode, (0, 1), f"{thing}\n{done.stderr}")
+        self.assertGreater(statuses.count(0), 10)
+        self.assertGreater(statuses.count(2), 10)
+
+
+class ClusterAutoscaler(Case):
+    def run_flags(self, *flags):
+        return self.run_convert("cluster-autoscaler", "--", *flags)
+
+    def test_files_and_flags_are_not_mixed(self):
+        self.write({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "x"}})
+        for arguments in (("in.yaml", "--", "--nodes=1:2:a"), ("--", "in.yaml", "--nodes=1:2:a"), ("in.yaml", "in.yaml", "--", "-v=1")):
+            self.assert_refused(self.run_convert("cluster-autoscaler", *arguments), "name files, or flags behind `--`, and not both")
+        self.assert_refused(self.run_convert("cluster-autoscaler"), "alertscaler convert cluster-autoscaler")
+        self.assert_refused(self.run_convert("cluster-autoscaler", "in.yaml"), "there is nothing to convert in these files")
+
+    def test_more_groups_than_a_pool_has(self):
+        groups = [f"--nodes=1:2:group-{i}" for i in range(65)]
+        self.assertEqual(self.run_flags("--cloud-provider=aws", *groups[:64]).returncode, 0)
+        self.check_result()
+        self.out = self.folder / "more"
+        self.assert_refused(self.run_flags("--cloud-provider=aws", *groups), "more than 64 node groups: a pool has at most so many")
+
+    def test_random_flags_are_refused_or_right(self):
+        numbers = random.Random(7)
+        parts = ["a", "workers", "/", ".", "-", "{", "{{", "}", '"', "'", "\\", "%s", ":", "ä", "x" * 200, " ", "#", "&", "*", "true", "~", "https://",
+                 "/projects/p/zones/z/instanceGroups/n", ",", "$(", "\n", "\x01", "\x1b[31m"]
+        clouds = ["aws", "gce", "azure", "alicloud", "baiducloud", "clusterapi", "digitalocean", "externalgrpc", "magnum"]
+        names = ["cluster-name", "expander", "startup-taint", "balancing-ignore-label", "cores-total", "memory-total", "scan-interval",
+                 "scale-down-unneeded-time", "max-nodes-total", "max-graceful-termination-sec", "made-up"]
+        statuses = []
+        for number in range(150):
+            def text():
+                return "".join(numbers.choice(parts) for _ in range(numbers.randrange(1, 4)))  # noqa: B023
+            flags = [f"--cloud-provider={numbers.choice(clouds)}"]
+            flags += [f"--nodes={numbers.choice((0, 1, 3))}:{numbers.choice((5, 2**31 - 1))}:{text()}" for _ in range(numbers.randrange(1, 3))]
+            if numbers.random() < 0.4:
+                flags.append(f"--{numbers.choice(names)}={numbers.choice((text(), '1h', '5', '0:5', '99999h', str(2**31)))}")
+            self.out = self.folder / f"out-{number}"
+            done = self.run_flags(*flags)
+            statuses.append(done.returncode)
+            self.assertNotIn("\x1b", done.stdout + done.stderr)
+            if done.returncode == 2:
+                self.assertRegex(done.stderr, r"flags:\d+:\d+: error: ", flags)
+                self.assertFalse(self.out.exists())
+            else:
+                self.assertIn(done.returncode, (0, 1), f"{flags}\n{done.stderr}")
         self.assertGreater(statuses.count(0), 10)
         self.assertGreater(statuses.count(2), 10)
 

@@ -73,7 +73,7 @@ def convert_jobs():
     for case in sorted(path for path in (GOLDEN / "convert").iterdir() if path.is_dir()):
         given = case / "arguments"
         arguments = shlex.split(given.read_text()) if given.exists() else sorted(path.name for path in case.glob("*.yaml"))
-        yield Job(f"convert {case.name}", ["convert", *arguments, "--out=out"], case)
+        yield Job(f"convert {case.name}", ["convert", *arguments[:1], "--out=out", *arguments[1:]], case)
     for path in files(CORPUS / "convert"):
         yield Job(f"convert corpus {path.name}", ["convert", "objects.yaml", "--out=out"], files={"objects.yaml": path.read_bytes()})
 

@@ -76,13 +76,12 @@ static void check_items(const struct as_conversion *conversion)
     FUZZ_CHECK(lost == conversion->lost_count);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void convert(enum as_convert_from from, const char *path)
 {
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
     struct as_conversion *conversion = NULL;
-    char path[64];
-    int fd = make_file(data, size, path);
-    int status = as_convert((const char *const[]){path}, 1, "default", &diagnostics, &conversion);
+    int status =
+        as_convert(from, (const char *const[]){path}, 1, "default", &diagnostics, &conversion);
     FUZZ_CHECK((status == AS_CONVERT_OK) == (conversion != NULL));
     FUZZ_CHECK((status == AS_CONVERT_OK) == !diagnostics.has_error);
     if (conversion) {
@@ -91,6 +90,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     as_conversion_free(conversion);
     as_diagnostics_deinit(&diagnostics);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char path[64];
+    int fd = make_file(data, size, path);
+    convert(AS_CONVERT_OBJECTS, path);
+    convert(AS_CONVERT_AUTOSCALER, path);
     close(fd);
     return 0;
 }

@@ -37,7 +37,9 @@ def run(binary, case):
                  else sorted(path.name for path in case.glob("*.yaml")))
     with tempfile.TemporaryDirectory() as parent:
         out = pathlib.Path(parent) / "out"
-        result = subprocess.run([binary, "convert", *arguments, f"--out={out}"], cwd=case, capture_output=True, timeout=120, check=False)
+        # behind the first one: flags of another program may end the line
+        result = subprocess.run([binary, "convert", *arguments[:1], f"--out={out}", *arguments[1:]], cwd=case, capture_output=True,
+                                timeout=120, check=False)
         said = "".join(part.decode("utf-8", "backslashreplace") for part in (result.stdout, result.stderr)).replace(str(out), "out")
         left = sorted(path.name for path in pathlib.Path(parent).iterdir())
         if left != (["out"] if result.returncode < 2 else []):

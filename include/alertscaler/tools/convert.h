@@ -1,7 +1,7 @@
 /*
  * Objects of other autoscalers as rule files: HorizontalPodAutoscaler with prometheus-adapter's
- * configuration, KEDA's ScaledObject, Escalator's nodegroups.yaml. docs/convert.md has what becomes
- * of each key.
+ * configuration, KEDA's ScaledObject, Escalator's nodegroups.yaml, Cluster Autoscaler's flags.
+ * docs/convert.md has what becomes of each key.
  *
  * The input is hostile: it has the bounds of rule files, names of files are made of names that were
  * checked, and every text of an object stands in quotes. Nothing is written and nothing is asked.
@@ -46,14 +46,21 @@ struct as_conversion {
     void *memory;         /* of all texts */
 };
 
+/* What the inputs of a conversion are. */
+enum as_convert_from {
+    AS_CONVERT_OBJECTS,    /* files */
+    AS_CONVERT_AUTOSCALER, /* files with the manifest of Cluster Autoscaler's Deployment */
+    AS_CONVERT_FLAGS       /* Cluster Autoscaler's flags, at least one */
+};
+
 /*
- * Converts all files together. `name_space` is that of objects that name none. AS_CONVERT_OK;
+ * Converts all inputs together. `name_space` is that of objects that name none. AS_CONVERT_OK;
  * AS_CONVERT_INVALID, with errors in `diagnostics`, if something in a file is wrong: then there is
  * no conversion; or the negative errno of reading a file, with a diagnostic.
  */
 enum as_convert_outcome { AS_CONVERT_OK, AS_CONVERT_INVALID };
-int as_convert(const char *const *paths, size_t count, const char *name_space,
-               struct as_diagnostics *diagnostics,
+int as_convert(enum as_convert_from from, const char *const *inputs, size_t count,
+               const char *name_space, struct as_diagnostics *diagnostics,
                struct as_conversion **conversion_out) AS_MUST_USE;
 struct as_conversion *as_conversion_free(struct as_conversion *conversion);
 
