@@ -167,7 +167,7 @@ static const char *convert_get_text(const struct as_yaml_node *node)
 }
 
 /* Whether objects of the kind are read in a run with this turn; NULL: no kind that is known. */
-static bool is_for(const struct object_kind *kind, enum objects_turn turn)
+static bool convert_is_for(const struct object_kind *kind, enum objects_turn turn)
 {
     return kind && (kind->turn == OBJECTS_AUTOSCALER) == (turn == OBJECTS_AUTOSCALER);
 }
@@ -295,7 +295,7 @@ static void convert_read_node(struct convert *convert, const struct as_yaml_node
     const struct object_kind *kind = convert_find_kind(node);
     if (kind && kind->turn == turn)
         convert_read_object(convert, kind, node);
-    else if (turn != OBJECTS_ADAPTER && !is_for(kind, turn))
+    else if (turn != OBJECTS_ADAPTER && !convert_is_for(kind, turn))
         convert->conversion->skipped_count++;
 }
 

@@ -16,10 +16,10 @@
 
 #include "convert_plan.h"
 
-#define PROGRAM    "cluster-autoscaler"
-#define FILL_IN    "FILL-IN" /* in the place of what no flag says */
-#define NAME_MAX   140       /* of a target */
-#define AMOUNT_MAX 1000000   /* cores; GiB; nodes that leave at a time */
+#define PROGRAM        "cluster-autoscaler"
+#define FILL_IN        "FILL-IN" /* in the place of what no flag says */
+#define GROUP_NAME_MAX 140       /* of a target */
+#define AMOUNT_MAX     1000000   /* cores; GiB; nodes that leave at a time */
 
 struct raw_autoscaler {
     struct plan_pool pool;
@@ -32,12 +32,13 @@ struct raw_autoscaler {
 
 /* --- values --- */
 
-static struct plan_pool *get_pool(void *object)
+static struct plan_pool *autoscaler_get_pool(void *object)
 {
     return &((struct raw_autoscaler *)object)->pool;
 }
 
-static void keep_group(struct loader *loader, const struct as_yaml_node *value, void *object)
+static void autoscaler_keep_group(struct loader *loader, const struct as_yaml_node *value,
+                                  void *object)
 {
     struct raw_autoscaler *raw = object;
     if (raw->group_count == PLAN_MEMBERS_MAX)
@@ -73,12 +74,12 @@ static void read_range(struct loader *loader, const struct as_yaml_node *value,
 
 static void read_cores(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
-    read_range(loader, value, &get_pool(object)->cores);
+    read_range(loader, value, &autoscaler_get_pool(object)->cores);
 }
 
 static void read_memory(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
-    read_range(loader, value, &get_pool(object)->memory);
+    read_range(loader, value, &autoscaler_get_pool(object)->memory);
 }
 
 static void read_accelerators(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -94,7 +95,7 @@ static void read_max_nodes(struct loader *loader, const struct as_yaml_node *val
     int32_t max = 0;
     if (!schema_parse_scalar(loader, &field, value, &max) || max == 0)
         return;
-    get_pool(object)->max = max;
+    autoscaler_get_pool(object)->max = max;
     ((struct raw_autoscaler *)object)->max_nodes = value;
     convert_hint(
         convert_of(loader), value,
@@ -111,11 +112,11 @@ static void read_threshold(struct loader *loader, const struct as_yaml_node *val
         loader_report(loader, value, "expected a number from 0 to 1, found %s",
                       as_yaml_describe(value, found));
     else
-        get_pool(object)->below = below;
+        autoscaler_get_pool(object)->below = below;
 }
 
-static void add_text(struct loader *loader, const struct as_yaml_node *value,
-                     struct plan_texts *texts)
+static void autoscaler_add_key(struct loader *loader, const struct as_yaml_node *value,
+                               struct plan_texts *texts)
 {
     char found[AS_YAML_FOUND_SIZE];
     if (!as_label_is_kubernetes_key(value->text))
@@ -130,13 +131,13 @@ static void add_text(struct loader *loader, const struct as_yaml_node *value,
 static void read_ignored_label(struct loader *loader, const struct as_yaml_node *value,
                                void *object)
 {
-    add_text(loader, value, &get_pool(object)->ignore_labels);
+    autoscaler_add_key(loader, value, &autoscaler_get_pool(object)->ignore_labels);
 }
 
 static void read_startup_taint(struct loader *loader, const struct as_yaml_node *value,
                                void *object)
 {
-    add_text(loader, value, &get_pool(object)->startup_taints);
+    autoscaler_add_key(loader, value, &autoscaler_get_pool(object)->startup_taints);
 }
 
 static void read_status_taint(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -144,13 +145,13 @@ static void read_status_taint(struct loader *loader, const struct as_yaml_node *
     convert_hint(convert_of(loader), value,
                  "`--status-taint` becomes one of `startup_taints`: a node with it counts as not "
                  "ready");
-    add_text(loader, value, &get_pool(object)->startup_taints);
+    autoscaler_add_key(loader, value, &autoscaler_get_pool(object)->startup_taints);
 }
 
 static void read_grace(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
     const struct schema_field field = {.type = SCHEMA_INT, .max = 86400};
-    if (schema_parse_scalar(loader, &field, value, &get_pool(object)->grace_s))
+    if (schema_parse_scalar(loader, &field, value, &autoscaler_get_pool(object)->grace_s))
         convert_hint(convert_of(loader), value,
                      "`--max-graceful-termination-sec`: pods keep their own grace periods. It is a "
                      "part of `drain_timeout`, with --max-pod-eviction-time");
@@ -159,7 +160,7 @@ static void read_grace(struct loader *loader, const struct as_yaml_node *value, 
 static void read_parallelism(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
     const struct schema_field field = {.type = SCHEMA_INT, .min = 1, .max = AMOUNT_MAX};
-    if (schema_parse_scalar(loader, &field, value, &get_pool(object)->empty))
+    if (schema_parse_scalar(loader, &field, value, &autoscaler_get_pool(object)->empty))
         convert_hint(convert_of(loader), value,
                      "`--max-scale-down-parallelism` limits all nodes that leave; `at_once.empty` "
                      "limits only empty nodes");
@@ -213,7 +214,7 @@ static bool add_expander(struct convert *convert, const struct as_yaml_node *val
 
 static void read_expander(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
-    struct plan_texts *choose = &get_pool(object)->choose;
+    struct plan_texts *choose = &autoscaler_get_pool(object)->choose;
     char found[AS_YAML_FOUND_SIZE];
     choose->count = 0;
     for (const char *at = value->text;; at++) {
@@ -265,7 +266,7 @@ static const struct schema_field pool_flags[] = {
 static const struct schema_field own_flags[] = {
     SCHEMA_FIELD("cloud-provider", STRING, raw_autoscaler, cloud),
     SCHEMA_FIELD("cluster-name", STRING, raw_autoscaler, cluster),
-    READ_FLAG("nodes", keep_group),
+    READ_FLAG("nodes", autoscaler_keep_group),
     READ_FLAG("node-group-auto-discovery", read_discovery),
     READ_FLAG("expander", read_expander),
     READ_FLAG("cores-total", read_cores),
@@ -457,9 +458,10 @@ static uint32_t read_flag(struct convert *convert, const struct as_yaml_node *co
     const bool is_bool = of_pool && of_pool->type == SCHEMA_BOOL;
     const bool is_next = !equals && !is_bool && count > 1 && is_value(arguments[1]);
     pair->key = make_part(convert, argument, start, name);
-    pair->value = equals    ? make_part(convert, argument, equals + 1, equals + 1)
-                  : is_next ? arguments[1]
-                            : make_part(convert, argument, start, "true");
+    pair->value = equals ? make_part(convert, argument, equals + 1, equals + 1)
+                  : is_next
+                      ? make_part(convert, arguments[1], arguments[1]->text, arguments[1]->text)
+                      : make_part(convert, argument, start, "true");
     if (!equals && !is_bool && !is_next && (of_pool || find_flag(own_flags, name)))
         loader_report(&convert->loader, argument, "the flag needs a value");
     return is_next ? 2 : 1;
@@ -479,9 +481,10 @@ static void check_argument(struct convert *convert, const struct as_yaml_node *a
 }
 
 /* The flags as a map; NULL: an error was reported. The first argument may be the program. */
-static struct as_yaml_node *read_arguments(struct convert *convert, const struct as_yaml_node *at,
-                                           const struct as_yaml_node *const *arguments,
-                                           uint32_t count)
+static struct as_yaml_node *autoscaler_read_arguments(struct convert *convert,
+                                                      const struct as_yaml_node *at,
+                                                      const struct as_yaml_node *const *arguments,
+                                                      uint32_t count)
 {
     struct as_yaml_pair *pairs = as_arena_alloc(&convert->arena, count + 1, sizeof(*pairs));
     struct as_yaml_node *map = as_arena_alloc(&convert->arena, 1, sizeof(*map));
@@ -526,7 +529,7 @@ static const struct cloud {
     {"magnum", "magnum", "cluster", NAMING_PLAIN, true},
 };
 
-static void append_key(struct as_buf *out, const char *key, const char *text)
+static void autoscaler_append_key(struct as_buf *out, const char *key, const char *text)
 {
     as_buf_printf(out, ", %s: ", key);
     yaml_append_text(out, text);
@@ -541,7 +544,7 @@ static bool append_address(struct as_buf *out, enum naming naming, const char *t
     switch (naming) {
     case NAMING_PLAIN:
         end = snprintf(name, 256, "%s", text);
-        append_key(out, "name", text);
+        autoscaler_append_key(out, "name", text);
         return end > 0 && end < 256;
     case NAMING_GCE:
         at = strstr(text, "/projects/");
@@ -551,17 +554,17 @@ static bool append_address(struct as_buf *out, enum naming naming, const char *t
             at[end] || (strcmp(scope, "zones") != 0 && strcmp(scope, "regions") != 0))
             return false;
         scope[strlen(scope) - 1] = '\0';
-        append_key(out, "project", project);
-        append_key(out, scope, place);
-        append_key(out, "name", name);
+        autoscaler_append_key(out, "project", project);
+        autoscaler_append_key(out, scope, place);
+        autoscaler_append_key(out, "name", name);
         return true;
     case NAMING_CLUSTERAPI:
         if (sscanf(text, "%63[^/]/%127[^/]/%255[^/]%n", kind, place, name, &end) == 3 && !text[end])
-            append_key(out, "kind", kind);
+            autoscaler_append_key(out, "kind", kind);
         else if (sscanf(text, "%127[^/]/%255[^/]%n", place, name, &end) != 2 || text[end])
             return false;
-        append_key(out, "namespace", place);
-        append_key(out, "name", name);
+        autoscaler_append_key(out, "namespace", place);
+        autoscaler_append_key(out, "name", name);
         return true;
     }
     return false;
@@ -575,17 +578,17 @@ static const char *const forms[] = {
 };
 
 /* The name of the group's target; its odd characters are replaced. */
-static const char *make_name(struct convert *convert, const char *name)
+static const char *autoscaler_make_name(struct convert *convert, const char *name)
 {
     char *word = as_arena_strdup(&convert->arena, name);
     for (char *at = word; *at; at++) {
         const char one[2] = {*at, '\0'};
         *at = schema_is_name(one) ? *at : '-';
     }
-    return convert_text(convert, "%.*s", NAME_MAX, word);
+    return convert_text(convert, "%.*s", GROUP_NAME_MAX, word);
 }
 
-static bool is_used(const struct plan_target *target, const char *name)
+static bool autoscaler_is_used(const struct plan_target *target, const char *name)
 {
     bool is_used = strcmp(target->name, name) == 0;
     for (size_t i = 0; i < target->pool->member_count; i++)
@@ -616,8 +619,7 @@ static void add_member(struct convert *convert, struct plan_target *target,
         max < 1 || max > AS_SIZE_MAX ||
         !append_address(&address, cloud->naming, second + 1, name)) {
         loader_report(&convert->loader, node,
-                      "expected MIN:MAX:%s for `--cloud-provider=%s`, "
-                      "found %s",
+                      "expected MIN:MAX:%s for `--cloud-provider=%s`, found %s",
                       forms[cloud->naming], cloud->word, as_yaml_describe(node, found));
         return;
     }
@@ -626,8 +628,8 @@ static void add_member(struct convert *convert, struct plan_target *target,
                       "the maximum %" PRId64 " is below the minimum %" PRId64, max, min);
         return;
     }
-    const char *word = make_name(convert, name);
-    if (is_used(target, word)) {
+    const char *word = autoscaler_make_name(convert, name);
+    if (autoscaler_is_used(target, word)) {
         convert_lose(convert, node,
                      "the group %.100s: another target has this name. Write it by hand, with "
                      "another name, and with a provider of its own if the cloud is `gce`",
@@ -635,7 +637,8 @@ static void add_member(struct convert *convert, struct plan_target *target,
         return;
     }
     if (cloud->missing)
-        append_key(&address, cloud->missing, knows_missing(raw, cloud) ? raw->cluster : FILL_IN);
+        autoscaler_append_key(&address, cloud->missing,
+                              knows_missing(raw, cloud) ? raw->cluster : FILL_IN);
     if (min == 0)
         convert_hint(convert, node,
                      "the group %.100s may be empty: until it has had a node, it grows only with a "
@@ -649,7 +652,7 @@ static void add_member(struct convert *convert, struct plan_target *target,
     };
 }
 
-static const struct cloud *find_cloud(const char *word)
+static const struct cloud *autoscaler_find_cloud(const char *word)
 {
     for (size_t i = 0; i < AS_ARRAY_SIZE(clouds); i++) {
         if (strcmp(clouds[i].word, word) == 0)
@@ -676,11 +679,11 @@ static void check_max(struct convert *convert, struct plan_pool *pool,
 
 /* --- the whole --- */
 
-static void add_members(struct convert *convert, struct plan_target *target,
-                        const struct raw_autoscaler *raw)
+static void autoscaler_add_members(struct convert *convert, struct plan_target *target,
+                                   const struct raw_autoscaler *raw)
 {
     const char *word = raw->cloud ? raw->cloud : "gce"; /* its own default */
-    const struct cloud *cloud = find_cloud(word);
+    const struct cloud *cloud = autoscaler_find_cloud(word);
     if (!cloud) {
         convert_lose(convert, target->node,
                      "all of it: there is no provider for `--cloud-provider=%.60s`. A driver "
@@ -690,8 +693,8 @@ static void add_members(struct convert *convert, struct plan_target *target,
     }
     if (raw->group_count == 0 && !raw->has_discovery)
         convert_lose(convert, target->node,
-                     "all of it: no `--nodes` names its groups. Give "
-                     "each group as --nodes=MIN:MAX:NAME");
+                     "all of it: no `--nodes` names its groups. Give each group as "
+                     "--nodes=MIN:MAX:NAME");
     if (cloud->missing && raw->group_count > 0 && !knows_missing(raw, cloud))
         convert_lose(convert, raw->groups[0],
                      "`%s` of the groups: no flag says it. Write it for " FILL_IN, cloud->missing);
@@ -711,11 +714,12 @@ static void convert_arguments(struct convert *convert, struct plan_target *targe
     *raw = (struct raw_autoscaler){.pool = {.below = 50000, .grace_s = 600}};
     target->pool = &raw->pool;
     schema_fill_defaults(&convert->loader, &flag_table, raw);
-    const struct as_yaml_node *flags = read_arguments(convert, target->node, arguments, count);
+    const struct as_yaml_node *flags =
+        autoscaler_read_arguments(convert, target->node, arguments, count);
     if (flags)
         schema_parse(&convert->loader, &flag_table, flags, flags, raw);
     if (convert_count_errors(convert) == errors)
-        add_members(convert, target, raw);
+        autoscaler_add_members(convert, target, raw);
     if (target->pool->member_count > 0 && convert_count_errors(convert) == errors)
         object_finish(convert, target);
 }
@@ -741,7 +745,7 @@ static const struct as_yaml_node **list_arguments(struct convert *convert,
     return arguments;
 }
 
-static bool has_name(const struct as_yaml_node *node)
+static bool autoscaler_has_name(const struct as_yaml_node *node)
 {
     return node && node->kind == AS_YAML_SCALAR && strstr(node->text, PROGRAM);
 }
@@ -757,7 +761,8 @@ void autoscaler_convert(struct convert *convert, const struct raw_object *object
         uint32_t count = 0;
         const struct as_yaml_node *container = containers->items[i];
         const struct as_yaml_node **arguments = list_arguments(convert, container, &count);
-        if (!has_name(as_yaml_find(container, "image")) && (count == 0 || !has_name(arguments[0])))
+        if (!autoscaler_has_name(as_yaml_find(container, "image")) &&
+            (count == 0 || !autoscaler_has_name(arguments[0])))
             continue;
         struct plan_target *target = object_start(convert, object);
         if (target && convert->target_count > 0)
