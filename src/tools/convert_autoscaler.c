@@ -19,6 +19,7 @@
 #define PROGRAM        "cluster-autoscaler"
 #define FILL_IN        "FILL-IN" /* in the place of what no flag says */
 #define GROUP_NAME_MAX 140       /* of a target */
+#define NODES_TEXT_MAX 1000      /* bytes of a --nodes */
 #define AMOUNT_MAX     1000000   /* cores; GiB; nodes that leave at a time */
 
 struct raw_autoscaler {
@@ -535,39 +536,57 @@ static void autoscaler_append_key(struct as_buf *out, const char *key, const cha
     yaml_append_text(out, text);
 }
 
-/* The keys of `node_group` of the group `text`, and its name. False: it has another form. */
-static bool append_address(struct as_buf *out, enum naming naming, const char *text, char name[256])
+#define PARTS_MAX 5
+
+/* Splits a copy of the text at each slash. 0: a part is empty, or there are too many. */
+static size_t split_path(struct convert *convert, const char *text, const char *parts[PARTS_MAX])
 {
-    char project[128], scope[8], place[128], kind[64];
-    const char *at;
-    int end = 0;
-    switch (naming) {
-    case NAMING_PLAIN:
-        end = snprintf(name, 256, "%s", text);
-        autoscaler_append_key(out, "name", text);
-        return end > 0 && end < 256;
-    case NAMING_GCE:
-        at = strstr(text, "/projects/");
-        if (!at ||
-            sscanf(at, "/projects/%127[^/]/%7[^/]/%127[^/]/instanceGroup%63[^/]/%255[^/]%n",
-                   project, scope, place, kind, name, &end) != 5 ||
-            at[end] || (strcmp(scope, "zones") != 0 && strcmp(scope, "regions") != 0))
-            return false;
-        scope[strlen(scope) - 1] = '\0';
-        autoscaler_append_key(out, "project", project);
-        autoscaler_append_key(out, scope, place);
-        autoscaler_append_key(out, "name", name);
-        return true;
-    case NAMING_CLUSTERAPI:
-        if (sscanf(text, "%63[^/]/%127[^/]/%255[^/]%n", kind, place, name, &end) == 3 && !text[end])
-            autoscaler_append_key(out, "kind", kind);
-        else if (sscanf(text, "%127[^/]/%255[^/]%n", place, name, &end) != 2 || text[end])
-            return false;
-        autoscaler_append_key(out, "namespace", place);
-        autoscaler_append_key(out, "name", name);
-        return true;
+    size_t count = 0;
+    for (char *at = as_arena_strdup(&convert->arena, text);; count++) {
+        const size_t size = strcspn(at, "/");
+        if (size == 0 || count == PARTS_MAX)
+            return 0;
+        parts[count] = at;
+        at += size;
+        if (*at == '\0')
+            return count + 1;
+        *at++ = '\0';
     }
-    return false;
+}
+
+/* Appends the keys of `node_group` of the group `text`. Returns its name; NULL: it has another
+ * form.
+ */
+static const char *append_address(struct convert *convert, struct as_buf *out, enum naming naming,
+                                  const char *text)
+{
+    static const char mark[] = "/projects/";
+    const char *parts[PARTS_MAX] = {NULL}, *name = text, *start;
+    size_t count = 0;
+    switch (naming) {
+    case NAMING_PLAIN: break;
+    case NAMING_GCE: /* PROJECT/zones/ZONE/instanceGroups/NAME */
+        start = strstr(text, mark);
+        count = start ? split_path(convert, start + strlen(mark), parts) : 0;
+        if (count != 5 || !as_str_starts_with(parts[3], "instanceGroup") ||
+            (strcmp(parts[1], "zones") != 0 && strcmp(parts[1], "regions") != 0))
+            return NULL;
+        autoscaler_append_key(out, "project", parts[0]);
+        autoscaler_append_key(out, parts[1][0] == 'z' ? "zone" : "region", parts[2]);
+        name = parts[4];
+        break;
+    case NAMING_CLUSTERAPI: /* NAMESPACE/NAME or KIND/NAMESPACE/NAME */
+        count = split_path(convert, text, parts);
+        if (count != 2 && count != 3)
+            return NULL;
+        if (count == 3)
+            autoscaler_append_key(out, "kind", parts[0]);
+        autoscaler_append_key(out, "namespace", parts[count - 2]);
+        name = parts[count - 1];
+        break;
+    }
+    autoscaler_append_key(out, "name", name);
+    return name;
 }
 
 static const char *const forms[] = {
@@ -608,16 +627,16 @@ static void add_member(struct convert *convert, struct plan_target *target,
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf address = AS_BUF_INIT(4096);
     const char *first = strchr(node->text, ':'), *second = first ? strchr(first + 1, ':') : NULL;
-    char found[AS_YAML_FOUND_SIZE], name[256];
+    const char *name = NULL;
+    char found[AS_YAML_FOUND_SIZE];
     int64_t min = 0, max = 0;
-    bool is_printable = true;
+    bool is_valid = second && second[1] && node->size <= NODES_TEXT_MAX;
     for (const char *at = node->text; *at; at++)
-        is_printable = is_printable && *at > ' ' && *at <= '~' && *at != '{';
-    if (!second || !is_printable ||
-        as_number_parse_i64(node->text, (size_t)(first - node->text), &min) != 0 ||
+        is_valid = is_valid && *at > ' ' && *at <= '~' && *at != '{';
+    if (!is_valid || as_number_parse_i64(node->text, (size_t)(first - node->text), &min) != 0 ||
         as_number_parse_i64(first + 1, (size_t)(second - first - 1), &max) != 0 || min < 0 ||
         max < 1 || max > AS_SIZE_MAX ||
-        !append_address(&address, cloud->naming, second + 1, name)) {
+        !(name = append_address(convert, &address, cloud->naming, second + 1))) {
         loader_report(&convert->loader, node,
                       "expected MIN:MAX:%s for `--cloud-provider=%s`, found %s",
                       forms[cloud->naming], cloud->word, as_yaml_describe(node, found));
