@@ -115,6 +115,7 @@ static void add_rules(struct lint_run *run, const struct places *places)
             .node = places->rules[i].node,
             .target_tree = places->targets[rule->target].tree,
             .target_node = places->targets[rule->target].node,
+            .is_dead = rule->is_always,
         };
     }
 }
@@ -198,6 +199,7 @@ void as_lint_check(const struct as_lint *lint, const struct as_config *config,
         lint_check_rules(&run);
         check_unused(&run, &places);
         lint_check_fields(&run);
+        lint_check_cooldowns(&run);
         lint_check_approvals(&run);
         lint_check_alerts(&run);
         lint_check_routes(&run);

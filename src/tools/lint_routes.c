@@ -545,6 +545,16 @@ static void report_no_route(struct lint_run *run)
     }
 }
 
+/* False: all rules are `always` rules, and there is no watchdog. */
+static bool needs_alerts(const struct lint_run *run)
+{
+    for (size_t i = 0; i < run->rule_count; i++) {
+        if (!run->rules[i].rule->is_always)
+            return true;
+    }
+    return run->rule_count == 0 || run->watchdog.rule;
+}
+
 /* The routes that can bring us alerts. If none can, others are reported. */
 struct ways {
     const struct lint_route **routes;
@@ -577,6 +587,8 @@ static void find_ways(struct lint_run *run, struct as_arena *arena, struct ways 
     const struct lint_receiver *receiver = alertmanager->receivers;
     for (; receiver; receiver = receiver->hh.next)
         has_ours = has_ours || lint_is_ours(receiver);
+    if (!needs_alerts(run))
+        return;
     if (!has_ours)
         report_no_webhook(run);
     else if (ways->count == 0 && unreached == 0)

@@ -432,6 +432,36 @@ void lint_check_fields(struct lint_run *run)
                   names.data);
 }
 
+/* --- targets of `always` rules whose default cooldown slows `behavior` down --- */
+
+/* The target's own key, or that of `defaults`. */
+static bool has_key(const struct lint_run *run, const struct lint_rule *rule, const char *key)
+{
+    const struct as_yaml_node *root =
+        run->settings_tree ? as_yaml_get_root(run->settings_tree) : NULL;
+    return as_yaml_find(rule->target_node, key) ||
+           as_yaml_find(as_yaml_find(root, "defaults"), key);
+}
+
+void lint_check_cooldowns(struct lint_run *run)
+{
+    AS_CLEANUP(as_free_p)
+    bool *is_hinted = as_xcalloc(run->config->ruleset->target_count + 1, sizeof(*is_hinted));
+    for (size_t i = 0; i < run->rule_count; i++) {
+        const struct lint_rule *rule = &run->rules[i];
+        if (!rule->rule->is_always || is_hinted[rule->rule->target] ||
+            has_key(run, rule, "cooldown") || !has_key(run, rule, "behavior"))
+            continue;
+        is_hinted[rule->rule->target] = true;
+        const struct as_yaml_node *own = schema_find_key(rule->target_node, "behavior");
+        lint_hint(run, own ? rule->target_tree : rule->tree, own ? own : rule->node,
+                  "rule `%s` is an `always` rule, and `behavior` limits the changes of target "
+                  "`%s`; the default cooldown (up 3m, down 5m) slows them down further: write "
+                  "`cooldown: {up: 0s, down: 0s}` (docs/lint.md)",
+                  rule->rule->name, rule->target->name);
+    }
+}
+
 /* --- rules that wait for a person, in a configuration that notifies no receiver --- */
 
 static bool notifies_approvals(const struct as_settings *settings)

@@ -23,7 +23,8 @@ struct lint_rule {
     const struct as_yaml_node *node;
     const struct as_yaml_tree *target_tree;
     const struct as_yaml_node *target_node;
-    bool is_dead; /* no alert satisfies its matchers: no further checks */
+    bool is_dead; /* no alert satisfies its matchers, or it is an `always` rule: it is compared with
+                     no alert, route and other rule */
 };
 
 struct lint_run {
@@ -68,11 +69,13 @@ const char *lint_print_place(const struct as_yaml_tree *tree, const struct as_ya
 bool lint_takes_receiver(const struct lint_rule *rule, const char *receiver);
 
 /* The checks, called in this order: of the receiver's credentials; of rules by themselves and
- * against each other; of targets that are fields; of rules that wait for an approval; against
- * Prometheus' alerting rules; against Alertmanager's configuration. */
+ * against each other; of targets that are fields; of cooldowns beside `always` rules; of rules that
+ * wait for an approval; against Prometheus' alerting rules; against Alertmanager's configuration.
+ */
 void lint_check_credentials(struct lint_run *run);
 void lint_check_rules(struct lint_run *run);
 void lint_check_fields(struct lint_run *run);
+void lint_check_cooldowns(struct lint_run *run);
 void lint_check_approvals(struct lint_run *run);
 void lint_check_alerts(struct lint_run *run);
 void lint_check_routes(struct lint_run *run);
