@@ -265,6 +265,7 @@ static const struct as_row fallback_rows[] = {
 static const struct as_row rule_rows[] = {
     {AS_ROW("name", own_text, as_rule, name, REQUIRED)},
     {API_HOOK("match", rule_matchers_write)},
+    {AS_ROW("always", flag, as_rule, is_always, REQUIRED)},
     {AS_ROW("receivers", own_texts, as_rule, receivers, REQUIRED),
      .count_at = AS_ROW_COUNT(as_rule, receiver_count)},
     {API_HOOK("target", rule_target_write)},

@@ -92,6 +92,8 @@ static const struct html_column own_columns[] = {
 
 static void print_matchers(struct as_buf *out, const struct as_rule *rule)
 {
+    if (rule->is_always)
+        html_element(out, "code", NULL, "always");
     for (size_t i = 0; i < rule->matcher_count; i++) {
         AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(MATCHERS_MAX);
         api_print_matcher(&rule->matchers[i], &text);

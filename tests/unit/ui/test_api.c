@@ -572,6 +572,17 @@ Test(api, shows_where_a_rules_value_comes_from)
     expect_rule("1.action", "{\"track\":{\"value\":3,\"label\":\"size\"}}");
 }
 
+Test(api, an_always_rule_has_no_matchers)
+{
+    struct as_rule *rule = &world.ruleset->rules[1];
+    rule->is_always = true;
+    rule->matcher_count = 0;
+    expect_rule("0.always", "false");
+    expect_rule("1.always", "true");
+    expect_rule("1.match", "[]");
+    rule->matcher_count = 1;
+}
+
 Test(api, shows_what_a_rule_does_at_the_end)
 {
     struct as_rule *rule = &world.ruleset->rules[0];

@@ -361,6 +361,17 @@ Test(page, a_follower_says_who_leads)
     expect(ask("/rules", "", 200), "alertname=&quot;Slow&quot;");
 }
 
+Test(page, an_always_rule_is_shown_without_matchers)
+{
+    struct as_rule *rule = &world.ruleset->rules[0];
+    rule->is_always = true;
+    rule->matcher_count = 0;
+    expect(ask("/rules", "q=slow", 200), "<code>always</code>");
+    rule->is_always = false;
+    rule->matcher_count = 1;
+    expect_none(ask("/rules", "q=slow", 200), "<code>always</code>");
+}
+
 Test(page, before_the_state_is_open_there_is_nothing_to_show)
 {
     has_engine = false;
