@@ -112,11 +112,13 @@ static char *print_obstacle(const struct as_matcher *matcher, const struct as_la
                         other ? ": upper and lower case count" : "");
 }
 
-/* The first obstacle, for free(): a matcher, the receivers (ignored if `receiver` is NULL),
- * `enabled: false`. NULL: it matches. */
+/* The first obstacle, for free(): `always`, a matcher, the receivers (ignored if `receiver` is
+ * NULL), `enabled: false`. NULL: it matches. */
 static char *explain_find_obstacle(const struct as_rule *rule, const struct as_labels *labels,
                                    const char *receiver)
 {
+    if (rule->is_always)
+        return as_xstrdup("an `always` rule needs no alert");
     for (size_t i = 0; i < rule->matcher_count; i++) {
         if (!as_matcher_match(&rule->matchers[i], labels))
             return print_obstacle(&rule->matchers[i], labels);
@@ -188,7 +190,7 @@ struct asked {
     const struct as_config *config;
     const struct as_labels *labels, *annotations;
     json_t *matching, *near; /* lists of rules */
-    size_t other_count;
+    size_t other_count, always_count;
 };
 
 /* --- which credentials --- */
@@ -266,7 +268,9 @@ static json_t *make_rule(const struct asked *asked, const struct as_rule *rule)
 static void ask_rule(struct asked *asked, const struct as_rule *rule)
 {
     AS_CLEANUP(as_free_p) char *why = explain_find_obstacle(rule, asked->labels, NULL);
-    if (!why) {
+    if (rule->is_always) {
+        asked->always_count++;
+    } else if (!why) {
         json_array_append_new(asked->matching, make_rule(asked, rule));
     } else if (explain_count_obstacles(rule, asked->labels) == 0 ||
                explain_is_near(rule, asked->labels)) {
@@ -330,6 +334,9 @@ static void explain_print_text(const struct asked *asked)
     if (asked->other_count > 0)
         printf("%zu other rule%s not match.\n", asked->other_count,
                asked->other_count == 1 ? " does" : "s do");
+    if (asked->always_count > 0)
+        printf("%zu `always` rule%s no alert.\n", asked->always_count,
+               asked->always_count == 1 ? " needs" : "s need");
 }
 
 static void explain_print_json(const struct asked *asked)
@@ -338,6 +345,7 @@ static void explain_print_json(const struct asked *asked)
     json_object_set(json, "matching", asked->matching);
     json_object_set(json, "almost", asked->near);
     json_object_set_new(json, "others", json_integer((json_int_t)asked->other_count));
+    json_object_set_new(json, "always", json_integer((json_int_t)asked->always_count));
     as_cli_print_json(json, JSON_INDENT(2) | JSON_SORT_KEYS, stdout);
     json_decref(json);
 }
@@ -453,6 +461,43 @@ static void on_notification(void *context, as_wall_time at,
 
 /* --- what comes of it --- */
 
+/* At the start of the simulation, targets with `always` rules are evaluated. These decisions are
+ * left out. So are their failures to read a size, unless an alert of the notification has a rule on
+ * the target. */
+
+static bool is_of_always_rules(const struct as_decide_input *input)
+{
+    for (size_t i = 0; i < input->proposal_count; i++) {
+        const char *incident = input->proposals[i].incident;
+        if (!incident || strcmp(incident, AS_INCIDENT_ALWAYS) != 0)
+            return false;
+    }
+    return input->proposal_count > 0;
+}
+
+static bool concerns_payload(const struct preview *preview, const char *target_name)
+{
+    const struct as_notification *notification = preview->notification;
+    bool has_always = false;
+
+    for (size_t i = 0; i < preview->ruleset->rule_count; i++) {
+        const struct as_rule *rule = &preview->ruleset->rules[i];
+        if (strcmp(preview->ruleset->targets[rule->target].name, target_name) != 0)
+            continue;
+        has_always = has_always || rule->is_always;
+        for (size_t k = 0; k < notification->alert_count; k++) {
+            const struct as_alert *alert = &notification->alerts[k];
+            AS_CLEANUP(as_free_p)
+            char *obstacle =
+                alert->problem ? as_xstrdup(alert->problem)
+                               : explain_find_obstacle(rule, alert->labels, notification->receiver);
+            if (!obstacle)
+                return true;
+        }
+    }
+    return !has_always;
+}
+
 static bool append_record(json_t *list, const struct as_buf *text)
 {
     json_t *record = as_buf_check(text) == 0 ? json_loadb(text->data, text->size, 0, NULL) : NULL;
@@ -475,6 +520,8 @@ static void explain_on_decision(void *context, as_wall_time at,
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(RECORD_MAX);
     const struct as_record_header header = {.time = at, .instance = ""};
 
+    if (is_of_always_rules(record->input))
+        return;
     as_record_encode(&header, AS_RECORD_DECISION, record, &text, NULL);
     append_line(context, &text);
 }
@@ -484,6 +531,8 @@ static void explain_on_action(void *context, as_wall_time at, const struct as_ac
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(RECORD_MAX);
     const struct as_record_header header = {.time = at, .instance = ""};
 
+    if (!concerns_payload(context, record->target_name))
+        return;
     as_record_encode(&header, AS_RECORD_ACTION, record, &text, NULL);
     append_line(context, &text);
 }

@@ -1130,6 +1130,13 @@ static void print_incidents(const struct explained *explained, FILE *out)
         }
         fputc('\n', out);
     }
+    json_array_foreach(
+        json_object_get(json_object_get(explanation->decision, "input"), "proposals"), i, item)
+    {
+        if (strcmp(as_record_get_text(item, "incident"), AS_INCIDENT_ALWAYS) == 0)
+            explain_put(out, "  always: rule ", as_record_get_text(item, "rule"),
+                        " needs no alert\n");
+    }
 }
 
 /* When the alert was last reported, if that matters. */

@@ -409,6 +409,16 @@ No rule matches.
 1 other rule does not match.
 """)
 
+    def test_an_always_rule_matches_no_alert(self):
+        rules = [{"name": "follow", "always": True, "target": "web", "track": {"value": 1, "query": "load"}},
+                 {"name": "slow", "match": ['alertname="Slow"'], "target": "web", "scale_up": {"by": 1}}]
+        self.write({"targets": {"web": {"kubernetes": {"kind": "Deployment", "namespace": "shop", "name": "web"}, "max": 9}}, "rules": rules},
+                   prometheus={"url": "http://127.0.0.1:9"})
+        self.assertEqual(self.explain("alertname=Other", status=1),
+                         "No rule matches.\n1 other rule does not match.\n1 `always` rule needs no alert.\n")
+        told = json.loads(self.explain("alertname=Slow", "-o", "json", status=0))
+        self.assertEqual(([rule["rule"] for rule in told["matching"]], told["almost"], told["others"], told["always"]), (["slow"], [], 0, 1))
+
     def test_upper_and_lower_case_are_told(self):
         rule = {"name": "slow", "match": ['alertname="CheckoutLatencyHigh"', 'severity=~"page|critical"'], "target": "web", "scale_up": {"by": 1}}
         self.write({"targets": {"web": {"kubernetes": {"kind": "Deployment", "namespace": "shop", "name": "web"}, "max": 9}}, "rules": [rule]})

@@ -451,6 +451,22 @@ rules:
         text = self.explain("--replicas=kubernetes/default/apps/v1/Deployment/shop/web-1=3", alerts=(("Busy", "web-1"),))
         self.assertIn("The size goes from 3 to 4: scaled.", text)
 
+    def test_an_always_rule_is_not_of_the_payload(self):
+        """It matches no alert, and its own decisions at the start are not printed."""
+        rules = SAME + """\
+  - {name: follow, always: true, target: workers, track: {value: 1, query: load}}
+  - {name: other, always: true, target: other, track: {value: 1, query: load}}
+"""
+        rules = rules.replace("\nrules:", f"\n  other: {{node_group: {{provider: mine, url: {URL}-2}}, max: 9}}\nrules:")
+        text = self.explain("--replicas=workers=4", "--replicas=other=4", rules=rules)
+        self.assertIn("  follow does not: an `always` rule needs no alert\n", text)
+        self.assertEqual(text.count("\nthe decision of "), 1, text)
+        self.assertIn("The size goes from 4 to 6: scaled.\n", text)
+        self.assertIn("\nIncidents\n  Busy{pool=\"workers\"}, firing since 2026-11-20T10:00:00Z\n  always: rule follow needs no alert\n", text)
+        text = self.explain("--replicas=workers=4")
+        self.assertNotIn("\nother (", text)
+        self.assertIn("Its size is not known: --replicas=workers=N gives one.", self.explain())
+
     def test_without_a_size_it_says_how_to_give_one(self):
         self.assertIn("Its size is not known: --replicas=workers=N gives one.", self.explain())
 

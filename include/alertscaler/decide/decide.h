@@ -71,6 +71,8 @@ struct as_pod {
     double resource[AS_RESOURCE_COUNT]; /* NaN if absent */
 };
 
+#define AS_INCIDENT_ALWAYS "always" /* the `incident` of an `always` rule */
+
 struct as_proposal {
     const char *rule;     /* NULL if not given */
     const char *incident; /* NULL if none is named */
