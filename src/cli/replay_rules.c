@@ -4,8 +4,10 @@
  *
  * The log has the inputs of a decision only after the notification that caused it. So records wait
  * for LOOK_AHEAD_US of the log's time and are then played by effective time: a decision's values
- * count from LOOK_AHEAD_US before it, but not before the target's previous decision. Memory grows
- * only with the records of that time, and with the number of targets and alerts.
+ * count from LOOK_AHEAD_US before it, but not before the target's previous decision. No
+ * notification causes the decisions of `always` rules: their values count from the time of the
+ * decision. Memory grows only with the records of that time, and with the number of targets and
+ * alerts.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -58,6 +60,7 @@ struct item { /* a waiting record */
     int64_t at;
     uint64_t order;
     bool is_foreign; /* decision: somebody else changed the size */
+    bool is_always;  /* decision: only its values for `always` rules, at its own time */
     json_t *record;
     struct as_decide_document *document; /* of a decision that observed nodes; else NULL */
 };
@@ -256,8 +259,9 @@ static const json_t *replay_reports_remove(struct replay_reports *reports, const
 /*
  * Each source and guard of the rule set is replaced by a query of our own, answered with the last
  * logged value for a rule of the same name and the same incident. An annotation that only replayed
- * alerts have puts the incident into a query's text. Values are those of the log: they do not react
- * to a different size.
+ * alerts have puts the incident into a query's text. An `always` rule has no alert: its query is
+ * answered for each logged incident, so that it may replace a rule with `match`. Values are those
+ * of the log: they do not react to a different size.
  */
 
 #define INCIDENT "alertscaler_incident"
@@ -266,6 +270,9 @@ struct replay_values {
     const struct as_ruleset *ruleset;
     const struct as_rule **by_name; /* sorted */
     bool *is_needed, *is_seen;      /* one per rule */
+    json_t **first; /* of `always` rules: the first proposal of the log; NULL: not found */
+    size_t first_unknown;
+    bool has_always; /* an `always` rule needs values */
 };
 
 static struct as_template *replay_make_template(const char *text)
@@ -277,10 +284,13 @@ static struct as_template *replay_make_template(const char *text)
     return template;
 }
 
-static bool replace_source(struct as_source *source, const char *rule)
+static bool replace_source(struct as_rule *rule)
 {
+    struct as_source *source = &rule->source;
     AS_CLEANUP(as_free_p)
-    char *text = as_xasprintf("%s \"{{ .Annotations." INCIDENT " }}\"", rule);
+    char *text =
+        as_xasprintf("%s \"%s\"", rule->name,
+                     rule->is_always ? AS_INCIDENT_ALWAYS : "{{ .Annotations." INCIDENT " }}");
 
     if (source->kind != AS_SOURCE_QUERY && source->kind != AS_SOURCE_ANNOTATION)
         return false;
@@ -305,10 +315,13 @@ static struct replay_values *replay_values_new(struct as_ruleset *ruleset)
     values->by_name = as_xcalloc(ruleset->rule_count + 1, sizeof(*values->by_name));
     values->is_needed = as_xcalloc(ruleset->rule_count + 1, sizeof(bool));
     values->is_seen = as_xcalloc(ruleset->rule_count + 1, sizeof(bool));
+    values->first = as_xcalloc(ruleset->rule_count + 1, sizeof(json_t *));
     for (size_t i = 0; i < ruleset->rule_count; i++) {
         struct as_rule *rule = &ruleset->rules[i];
         values->by_name[i] = rule;
-        values->is_needed[i] = replace_source(&rule->source, rule->name);
+        values->is_needed[i] = replace_source(rule);
+        values->first_unknown += values->is_needed[i] && rule->is_always && rule->enabled;
+        values->has_always = values->first_unknown > 0;
         if (rule->guard_kind != AS_GUARD_QUERY)
             continue;
         AS_CLEANUP(as_free_p) char *text = as_xasprintf("guard %s", rule->name);
@@ -322,6 +335,9 @@ static struct replay_values *replay_values_new(struct as_ruleset *ruleset)
 static struct replay_values *replay_values_free(struct replay_values *values)
 {
     if (values) {
+        for (size_t i = 0; i < values->ruleset->rule_count; i++)
+            json_decref(values->first[i]);
+        free(values->first);
         free(values->by_name);
         free(values->is_needed);
         free(values->is_seen);
@@ -338,13 +354,6 @@ static void set_guard(const struct as_rule *rule, struct as_simulation *simulati
 
     if (rule->guard_kind == AS_GUARD_QUERY)
         as_simulation_set_query(simulation, text, &result);
-}
-
-/* Guards allow everything until a decision says otherwise. */
-static void replay_values_begin(struct replay_values *values, struct as_simulation *simulation)
-{
-    for (size_t i = 0; i < values->ruleset->rule_count; i++)
-        set_guard(&values->ruleset->rules[i], simulation, true);
 }
 
 static const struct as_rule *replay_find_rule(const struct replay_values *values, const char *name)
@@ -397,8 +406,9 @@ static void set_samples(struct as_simulation *simulation, const char *text, cons
     free(samples);
 }
 
+/* Only for a rule that is an `always` rule, or only for one that is not. */
 static void replay_apply_proposal(struct replay_values *values, struct as_simulation *simulation,
-                                  const json_t *proposal)
+                                  const json_t *proposal, bool is_always)
 {
     const char *rule = as_record_get_text(proposal, "rule"),
                *error = as_record_get_text(proposal, "error");
@@ -406,11 +416,13 @@ static void replay_apply_proposal(struct replay_values *values, struct as_simula
     const json_t *samples = json_object_get(proposal, "samples");
     const struct as_rule *known = replay_find_rule(values, rule);
     const size_t number = known ? (size_t)(known - values->ruleset->rules) : 0;
+    const char *incident = as_record_get_text(proposal, "incident");
 
-    if (!known || !values->is_needed[number])
+    if (!known || !values->is_needed[number] || known->is_always != is_always ||
+        (!is_always && strcmp(incident, AS_INCIDENT_ALWAYS) == 0))
         return;
     AS_CLEANUP(as_free_p)
-    char *text = as_xasprintf("%s \"%s\"", rule, as_record_get_text(proposal, "incident"));
+    char *text = as_xasprintf("%s \"%s\"", rule, is_always ? AS_INCIDENT_ALWAYS : incident);
     if (json_is_array(samples))
         set_samples(simulation, text, samples);
     else if (json_is_number(value))
@@ -421,6 +433,35 @@ static void replay_apply_proposal(struct replay_values *values, struct as_simula
     else
         return; /* it needed no value then */
     values->is_seen[number] = true;
+}
+
+/* Until its first decision in the log, an `always` rule has the value of that decision. */
+static void replay_values_note_first(struct replay_values *values, const json_t *decision)
+{
+    json_t *proposal;
+    size_t i;
+
+    json_array_foreach(json_object_get(json_object_get(decision, "input"), "proposals"), i,
+                       proposal)
+    {
+        const struct as_rule *rule = replay_find_rule(values, as_record_get_text(proposal, "rule"));
+        const size_t number = rule ? (size_t)(rule - values->ruleset->rules) : 0;
+        if (!rule || !rule->is_always || !rule->enabled || !values->is_needed[number] ||
+            values->first[number])
+            continue;
+        values->first[number] = json_incref(proposal);
+        values->first_unknown--;
+    }
+}
+
+/* Guards allow everything until a decision says otherwise. */
+static void replay_values_begin(struct replay_values *values, struct as_simulation *simulation)
+{
+    for (size_t i = 0; i < values->ruleset->rule_count; i++) {
+        set_guard(&values->ruleset->rules[i], simulation, true);
+        if (values->first[i])
+            replay_apply_proposal(values, simulation, values->first[i], true);
+    }
 }
 
 /* --- pods --- */
@@ -506,11 +547,21 @@ static void replay_values_apply(struct replay_values *values, struct as_simulati
         replay_apply_pods(simulation, as_record_get_text(decision, "target"), pods);
     replay_apply_nodes(simulation, as_record_get_text(decision, "target"), document);
     json_array_foreach(json_object_get(input, "proposals"), i, item)
-        replay_apply_proposal(values, simulation, item);
+        replay_apply_proposal(values, simulation, item, false);
     const struct as_rule *rule = replay_find_rule(values, as_record_get_text(output, "rule"));
     if (rule && strcmp(as_record_get_text(output, "direction"), "down") == 0)
         set_guard(rule, simulation,
                   !json_is_true(json_object_get(json_object_get(input, "flags"), "guarded")));
+}
+
+static void replay_values_apply_always(struct replay_values *values,
+                                       struct as_simulation *simulation, const json_t *decision)
+{
+    const json_t *proposals = json_object_get(json_object_get(decision, "input"), "proposals");
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(proposals, i, item) replay_apply_proposal(values, simulation, item, true);
 }
 
 /* The annotations of a replayed alert, which the log lacks. */
@@ -823,8 +874,8 @@ static void replay_on_incident(void *context, as_wall_time at,
         comparison_set_alert(replay->comparison, record->targets[i].target, alert, at, opens);
 }
 
-/* Finds the first size of targets that the engine knows at the start: it would look again much
- * later at a target it could not find. */
+/* Finds the first size of targets that the engine knows at the start, and the first values of
+ * `always` rules: the engine would look again much later at a target it could not find. */
 static int replay_note_first_size(void *context, const struct log_line *line, json_t *record,
                                   struct as_error *error)
 {
@@ -834,13 +885,14 @@ static int replay_note_first_size(void *context, const struct log_line *line, js
     struct logged *target;
     int32_t size;
 
+    replay_values_note_first(replay->values, record);
     target = find_logged(replay, id);
     if (target && target->first < 0 &&
         as_record_get_size(json_object_get(input, "observed"), "replicas", &size)) {
         target->first = size;
         replay->unknown--;
     }
-    return replay->unknown == 0;
+    return replay->unknown + replay->values->first_unknown == 0;
 }
 
 static bool is_decision(void *context, const struct log_line *line)
@@ -864,7 +916,8 @@ static int find_first_sizes(struct replay *replay, const struct log_files *files
             replay->unknown++;
         }
     }
-    const int status = replay->unknown > 0 ? log_walk(files, &visitor, error) : 0;
+    const int status =
+        replay->unknown + replay->values->first_unknown > 0 ? log_walk(files, &visitor, error) : 0;
     return status < 0 ? status : 0;
 }
 
@@ -939,6 +992,10 @@ static void play_decision(struct replay *replay, const struct item *item)
     int32_t size = 0, limit = AS_SIZE_MAX;
     struct logged *target;
 
+    if (item->is_always) {
+        replay_values_apply_always(replay->values, replay->simulation, item->record);
+        return;
+    }
     replay_values_apply(replay->values, replay->simulation, item->record, item->document);
     play_reports(replay, input);
     if (!as_record_get_size(json_object_get(input, "observed"), "replicas", &size))
@@ -1091,6 +1148,8 @@ static void replay_take_decision(struct replay *replay, json_t *record, int64_t 
     struct item *item = replay_add_item(replay, record, counts < at ? counts : at);
     if (json_object_get(observed, "nodes"))
         item->document = decode_decision(replay->line);
+    if (replay->values->has_always)
+        replay_add_item(replay, record, at)->is_always = true;
     if (as_record_get_size(observed, "replicas", &size))
         item->is_foreign = !is_first && size != target->size;
     replay->foreign += item->is_foreign;

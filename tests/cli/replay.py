@@ -705,6 +705,72 @@ class Rules(unittest.TestCase):
         self.assertIn("no target was decided on", self.replay(SAME, data="")[1])
 
 
+ALWAYS = (ROOT / "tests/golden/log/always.jsonl").read_text(encoding="utf-8")
+FOLLOW = f"""
+targets:
+  workers: {{node_group: {{provider: mine, url: {URL}}}, min: 2, max: 20, cooldown: {{up: 0s, down: 0s}}}}
+rules:
+  - {{name: follow, always: true, target: workers, every: 3s, track: {{average_value: 50, query: load}}}}
+  - {{name: surge, match: ['alertname="Surge"'], target: workers, scale_up: {{to: 12}}}}
+"""
+
+
+class AlwaysRules(unittest.TestCase):
+    """The log of a real run: an `always` rule whose value is 200, 400, missing, then 150; and an alert meanwhile."""
+    setUp = Rules.setUp
+    replay = Rules.replay
+
+    def after(self, rules, data=ALWAYS, warnings=()):
+        told = json.loads(self.replay(rules, "-o", "json", data=data)[1])
+        self.assertEqual(told["warnings"], list(warnings))
+        (target,) = told["targets"]
+        return {key: target["after"][key] for key in ("ups", "downs", "min", "max", "last")}, target
+
+    def test_each_decision_comes_out_the_same(self):
+        self.assertEqual(run("replay", "-", data=ALWAYS), (0, "9 decisions computed again, 0 differ\n", ""))
+
+    def test_the_same_rules_come_to_the_same_sizes(self):
+        after, target = self.after(FOLLOW)
+        self.assertEqual(after, {key: target["before"][key] for key in after})
+        self.assertEqual(after, {"ups": 2, "downs": 1, "min": 3, "max": 12, "last": 3})
+        self.assertEqual(target["difference_count"], 0)
+        self.assertAlmostEqual(target["before"]["mean"], target["after"]["mean"], delta=0.2)
+
+    def test_another_goal_comes_to_other_sizes(self):
+        """400 / 25 = 16; without the value the size stays; 150 / 25 = 6 once it is there again."""
+        after, _ = self.after(FOLLOW.replace("average_value: 50", "average_value: 25"))
+        self.assertEqual(after, {"ups": 2, "downs": 2, "min": 4, "max": 16, "last": 6})
+
+    def test_an_always_rule_in_place_of_one_with_match(self):
+        """The values of the rule with the same name count, whatever the incident was."""
+        data = ALWAYS.replace('"incident":"always"', f'"incident":"{64 * "a"}"')
+        self.assertNotEqual(data, ALWAYS)
+        self.assertEqual(self.after(FOLLOW, data=data)[0], self.after(FOLLOW)[0])
+
+    def test_a_rule_with_match_in_place_of_an_always_rule(self):
+        after, _ = self.after(FOLLOW.replace("always: true", "match: [alertname=Load]"), warnings=[
+            "rule follow: the log has no values of it (an annotation or a query of a rule of that name): it proposes nothing"])
+        self.assertEqual((after["ups"], after["max"]), (1, 12))
+
+    def test_the_first_value_counts_from_the_start(self):
+        """A log whose first decision comes late, as a file after a rotation: no fallback meanwhile."""
+        lines = ALWAYS.splitlines(keepends=True)
+        other = next(line for line in lines if '"kind":"notification"' in line).replace('"Surge"', '"Other"').replace('"time":"2026-11-28T03', '"time":"2026-11-28T02')
+        data = lines[0].replace("T03:58:54", "T02:58:54") + other + "".join(lines[1:])
+        rules = FOLLOW.replace("query: load}", "query: load}, fallback: {after: 5m, at_least: 19}")
+        after, _ = self.after(rules, data=data)
+        self.assertEqual(after["max"], 12)
+
+    def test_explain_names_the_rule(self):
+        text = run("explain", "--target=workers", "--at=2026-11-28T03:59:06Z", "-", data=ALWAYS)[1]
+        self.assertIn("\nIncidents\n  always: rule follow needs no alert\n\nRules\n  follow wants 8: track average_value 50, the value is 400\n", text)
+
+    def test_no_effect_of_an_always_rule_is_counted(self):
+        text = run("effects", "-", data=ALWAYS)[1]
+        self.assertIn("surge", text)
+        self.assertNotIn("follow", text)
+
+
 class Documentation(unittest.TestCase):
     """The examples of docs/replay.md are what the program says of tests/golden/log."""
 
