@@ -281,15 +281,15 @@ static struct history_query *get_query(struct backtest *backtest, const char *te
     return query;
 }
 
-/* NULL if the alert's labels give no query; the simulation reports that too. */
+/* NULL if the labels give no query; the simulation reports that too. */
 static struct history_query *bind_query(struct backtest *backtest,
                                         const struct as_template *template, enum as_query_form form,
-                                        const char *pod_label, const struct history_alert *alert,
+                                        const char *pod_label, const struct as_labels *labels,
                                         const char *target)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_QUERY_MAX);
 
-    if (as_template_expand_promql(template, alert->labels, backtest->nothing, &text, NULL) != 0 ||
+    if (as_template_expand_promql(template, labels, backtest->nothing, &text, NULL) != 0 ||
         !text.data)
         return NULL;
     return get_query(backtest, text.data, form, pod_label, target);
@@ -315,12 +315,13 @@ static void bind_resources(struct backtest *backtest, const struct as_track *tra
         query->asked_for->is_asked_for = true;
 }
 
+/* `labels`: of the alert; of an `always` rule none. */
 static int bind_rule(struct backtest *backtest, const struct as_rule *rule,
-                     const struct history_alert *alert, struct as_error *error)
+                     const struct as_labels *labels, struct as_error *error)
 {
     const struct as_target_config *config = &backtest->config->ruleset->targets[rule->target];
     const char *id;
-    const int status = bind_target(backtest, config, alert->labels, &id, error);
+    const int status = bind_target(backtest, config, labels, &id, error);
 
     if (status)
         return status;
@@ -328,12 +329,12 @@ static int bind_rule(struct backtest *backtest, const struct as_rule *rule,
     if (rule->source.kind == AS_SOURCE_QUERY)
         query = bind_query(backtest, rule->source.query,
                            rule->source.per_pod ? AS_QUERY_PER_POD : AS_QUERY_NUMBER,
-                           rule->source.pod_label, alert, id);
+                           rule->source.pod_label, labels, id);
     if (query && id && rule->action.kind == AS_ACTION_TRACK &&
         rule->action.track.goal == AS_GOAL_UTILIZATION)
         bind_resources(backtest, &rule->action.track, query, id);
     if (rule->guard_kind == AS_GUARD_QUERY)
-        (void)bind_query(backtest, rule->guard, AS_QUERY_ANY, NULL, alert, id);
+        (void)bind_query(backtest, rule->guard, AS_QUERY_ANY, NULL, labels, id);
     return 0;
 }
 
@@ -352,12 +353,26 @@ static int backtest_bind_alerts(struct backtest *backtest, struct as_error *erro
             as_rule_index_match(backtest->index, alert->labels, &receiver, 1, &rules);
         for (size_t i = 0; i < count; i++) {
             const struct as_rule *rule = &backtest->config->ruleset->rules[rules[i]];
-            const int status = rule->enabled ? bind_rule(backtest, rule, alert, error) : 0;
+            const int status = rule->enabled ? bind_rule(backtest, rule, alert->labels, error) : 0;
             if (status)
                 return status;
         }
     }
     return 0;
+}
+
+/* Adds the queries of `always` rules, which have no alert. */
+static int backtest_bind_always(struct backtest *backtest, struct as_error *error)
+{
+    const struct as_ruleset *ruleset = backtest->config->ruleset;
+    int status = 0;
+
+    for (size_t i = 0; !status && i < ruleset->rule_count; i++) {
+        const struct as_rule *rule = &ruleset->rules[i];
+        if (rule->is_always && rule->enabled)
+            status = bind_rule(backtest, rule, backtest->nothing, error);
+    }
+    return status;
 }
 
 /* --- Prometheus' history, chunk by chunk --- */
@@ -642,6 +657,8 @@ static int backtest_read_all(struct backtest *backtest, struct as_error *error)
     int status = backtest_read_alerts(backtest, error);
     if (!status)
         status = backtest_bind_alerts(backtest, error);
+    if (!status)
+        status = backtest_bind_always(backtest, error);
     HASH_ITER (hh, backtest->targets, target, next_target) {
         if (!status)
             status = backtest_read_target(backtest, target, error);

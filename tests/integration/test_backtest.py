@@ -124,6 +124,36 @@ def test_what_people_would_have_been_asked(run, read):
     assert "Requests for approvals" not in run(RULES).stdout
 
 
+def test_an_always_rule_follows_the_history_without_an_alert(read):
+    """500 requests until minute 30, then 800: 5 and 8 for 100 each. The history has 3, and 6 for some time."""
+    rule = {"name": "follow", "always": True, "target": "checkout", "every": "15s", "track": {"average_value": 100, "query": "sum(requests)"}}
+    rules = {**RULES, "targets": {"checkout": {**RULES["targets"]["checkout"], "cooldown": {"up": "0s", "down": "0s"}}}, "rules": [rule]}
+    told, targets = read(rules)
+    after = targets["checkout"]["after"]
+    assert (after["ups"], after["downs"], after["max"], after["last"]) == (2, 0, 8, 8)
+    assert [(d["from"], d["before"], d["after"]) for d in targets["checkout"]["differences"]][0] == (at(0), 3, 5)
+    assert after["mean"] == pytest.approx((5 * 1800 + 8 * (SECONDS - 1800)) / SECONDS, abs=0.02)
+    assert (told["warnings"], told["notifications"]) == ([], 6)
+    _, targets = read(rules, "--step=500ms")    # several chunks
+    assert targets["checkout"]["after"]["ups"] == 2
+    rule["guard"] = {"query": "absent(requests)"}     # no data: nothing goes down
+    rule["track"]["average_value"] = 400
+    _, targets = read(rules)
+    assert (targets["checkout"]["after"]["downs"], targets["checkout"]["after"]["last"]) == (0, 3)
+    rule["guard"] = {"query": "requests"}
+    _, targets = read(rules)
+    assert targets["checkout"]["after"]["last"] == 2
+
+
+def test_an_always_rule_and_pods(read):
+    """Four pods use 0.5 of one core, then 1.0: half of it is the goal."""
+    rule = {"name": "cpu", "always": True, "target": "checkout", "every": "15s",
+            "track": {"average_value": 0.5, "per_pod": True, "query": "sum by (pod) (busy)"}}
+    rules = {**RULES, "targets": {"checkout": {**RULES["targets"]["checkout"], "cooldown": {"up": "0s", "down": "0s"}}}, "rules": [rule]}
+    told, targets = read(rules)
+    assert (targets["checkout"]["after"]["last"], told["warnings"]) == (8, [])
+
+
 def test_sizes_before_and_after(read):
     told, targets = read(RULES)
     before, after = targets["checkout"]["before"], targets["checkout"]["after"]
