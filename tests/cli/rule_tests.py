@@ -292,6 +292,72 @@ class Passing(Case):
             """,
             "there is no target `webb`; did you mean `web`?", "the address of target `any` has templates")
 
+    def follow(self, rule, target="cooldown: {up: 0s, down: 0s}"):
+        (self.folder / "rules.yaml").write_text(f"""
+targets:
+  web: {{kubernetes: {{kind: Deployment, namespace: shop, name: web}}, min: 2, max: 20, {target}}}
+rules:
+  - {{name: follow, always: true, target: web, {rule}}}
+  - {{name: stop, match: [alertname=Stop], target: web, hold: both}}
+""", encoding="utf-8")
+
+    def test_an_always_rule_needs_no_input(self):
+        self.follow("every: 30s, track: {average_value: 10, query: load}")
+        self.passes("""
+            targets: {web: {replicas: 4}}
+            queries:
+              - {query: load, value: 60}
+              - {query: load, at: 40s, value: 90}
+              - {query: load, at: 80s, error: connection refused}
+              - {query: load, at: 130s, value: 30}
+            expect:
+              - {at: 0s, target: web, replicas: 6, reason: scaled, rule: follow}
+              - {at: 59s, target: web, replicas: 6}
+              - {at: 60s, target: web, replicas: 9}
+              - {at: 90s, target: web, replicas: 9, reason: metric_unavailable}
+              - {at: 149s, target: web, replicas: 9}
+              - {at: 150s, target: web, replicas: 3, reason: scaled}
+            """)
+
+    def test_an_always_rule_steps_every_time(self):
+        self.follow("every: 1m, scale_up: {value: {query: queue}, steps: [{above: 10, by: 1}]}")
+        self.passes("""
+            targets: {web: {replicas: 4}}
+            queries:
+              - {query: queue, value: 50}
+              - {query: queue, at: 150s, value: 5}
+            expect:
+              - {at: 0s, target: web, replicas: 5}
+              - {at: 59s, target: web, replicas: 5}
+              - {at: 60s, target: web, replicas: 6}
+              - {at: 120s, target: web, replicas: 7}
+              - {at: 10m, target: web, replicas: 7}
+            """)
+
+    def test_an_alert_stops_an_always_rule(self):
+        self.follow("every: 30s, track: {average_value: 10, query: load}")
+        self.passes("""
+            targets: {web: {replicas: 6}}
+            queries: [{query: load, value: 60}, {query: load, at: 60s, value: 90}]
+            input:
+              - {at: 45s, fire: {alertname: Stop}}
+              - {at: 120s, resolve: {alertname: Stop}}
+            expect:
+              - {at: 119s, target: web, replicas: 6, reason: held}
+              - {at: 150s, target: web, replicas: 9, rule: follow}
+            """)
+
+    def test_a_person_approves_an_always_rule(self):
+        self.follow("every: 30s, track: {average_value: 10, query: load}", "cooldown: {up: 0s, down: 0s}, approval: {above: 3, for: 10m}")
+        self.passes("""
+            targets: {web: {replicas: 4}}
+            queries: [{query: load, value: 90}]
+            input: [{at: 5m, approve: web}]
+            expect:
+              - {at: 1m, target: web, replicas: 4, asked: 9, reason: needs_approval}
+              - {at: 5m, target: web, replicas: 9, asked: none}
+            """)
+
     def test_a_month_is_soon_over(self):
         self.passes("""
             start: 2026-11-01T00:00:00+01:00
