@@ -120,7 +120,7 @@ void incident_free(struct incident *incident)
 void incident_print(const struct incident *incident, char text_out[AS_DIGEST_TEXT_SIZE])
 {
     if (incident->always)
-        snprintf(text_out, AS_DIGEST_TEXT_SIZE, "always");
+        snprintf(text_out, AS_DIGEST_TEXT_SIZE, AS_INCIDENT_ALWAYS);
     else
         as_digest_print(&incident->state.key.digest, text_out);
 }
