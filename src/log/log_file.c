@@ -352,7 +352,7 @@ static int delete_oldest(struct audit_file *file, unsigned *count_out, struct as
 
 static int file_rotate(struct audit_file *file, struct as_error *error)
 {
-    unsigned count;
+    unsigned count = 0;
 
     if (fdatasync(file->fd))
         return file_fail(file, errno, "sync before rotation", error);

@@ -20,7 +20,7 @@ static void check_line(const char *text, size_t room)
 
 static void check_query(const char *json, size_t size, enum as_query_form form)
 {
-    const struct as_query query = {"up", form, "pod", {0}};
+    const struct as_query query = {.text = "up", .form = form, .pod_label = "pod"};
     struct as_arena arena = AS_ARENA_INIT;
     struct as_query_result result;
     enum as_prometheus_outcome outcome =

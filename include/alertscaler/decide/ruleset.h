@@ -157,8 +157,8 @@ struct as_rule_index *as_rule_index_free(struct as_rule_index *index);
 
 /*
  * The indices of all rules (also disabled ones, but no `always` rules) whose matchers match and
- * whose receivers include one of `receivers` (NULL: any), ascending. The array belongs to the index and is valid until the
- * next call.
+ * whose receivers include one of `receivers` (NULL: any), ascending. The array belongs to the index
+ * and is valid until the next call.
  */
 size_t as_rule_index_match(struct as_rule_index *index, const struct as_labels *labels,
                            const char *const *receivers, size_t receiver_count,

@@ -31,7 +31,7 @@ TestSuite(prometheus, .init = setup, .fini = teardown);
 static enum as_prometheus_outcome decode(enum as_query_form form, const char *json,
                                          struct as_query_result *result)
 {
-    const struct as_query query = {"up", form, "pod", {0}};
+    const struct as_query query = {.text = "up", .form = form, .pod_label = "pod"};
     /* memory of exactly this size: what reads beyond it is seen */
     size_t size = strlen(json);
     char *copy = as_xmalloc(size);
