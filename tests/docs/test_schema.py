@@ -40,7 +40,7 @@ ONLY_CHECK = {
     "keys that go together": r"goes (only )?with |^key `steps` is missing$|go together|are needed both|is the same as `max_steps|is a condition for scaling down|"
                              r"needs `|needs a `|takes one number|^`utilization`|mean nothing unless|without `client_auth_type`|"
                              r"^one of `|^`\w+` or `\w+` is needed|is needed$|fitted by|taken by|expected at least one pattern|only counted where|"
-                             r"is for a target with `|^either `|^`container` is for|reaches no pod|^`template` is for|never shrinks|waits for pods|^no alert may select|`node_group` has no `url`|not among the allowed",
+                             r"is for a target with (a )?`|^either `|^`container` is for|reaches no pod|^`template` is for|never shrinks|waits for pods|^no alert may select|`node_group` has no `url`|not among the allowed",
     "ranges": r"^expected a (duration|percentage|size|quantity) (of|from)|^expected at (most|least)|^expected (cores|bytes|a whole number)|"
               r"is below|must be shorter|never counts|^longer than|^earlier than|^later than|^more than|is too long|too large|"
               r"^the size would swing|^one decision cannot use both",
