@@ -97,7 +97,8 @@ static void list_incidents(struct proposals *proposals, const struct group *grou
     }
 }
 
-static const char *print_incident(struct as_engine *engine, const struct incident *incident)
+static const char *decision_print_incident(struct as_engine *engine,
+                                           const struct incident *incident)
 {
     char *text = as_arena_alloc(&engine->arena, 1, AS_DIGEST_TEXT_SIZE);
     incident_print(incident, text);
@@ -127,7 +128,7 @@ static void propose_to_stay(struct as_engine *engine, struct proposals *proposal
         stay.size = action->size < replicas ? action->size : replicas;
     }
     const struct incident *oldest = TAILQ_FIRST(&group->bindings)->incident;
-    (void)decision_add(proposals, group->rule, print_incident(engine, oldest), &stay);
+    (void)decision_add(proposals, group->rule, decision_print_incident(engine, oldest), &stay);
     proposals->origins[proposals->count++] = (struct proposer){.group = group};
 }
 
@@ -151,8 +152,9 @@ static void propose_values(struct as_engine *engine, struct target *target,
             continue;
         const struct incident *incident = binding->incident;
         const char *value;
-        struct as_proposal *proposal = decision_add(
-            proposals, group->rule, print_incident(engine, incident), &group->rule->action);
+        struct as_proposal *proposal =
+            decision_add(proposals, group->rule, decision_print_incident(engine, incident),
+                         &group->rule->action);
         sources_read(engine, target, group->rule, incident, proposal, &value);
         const size_t same = decision_find_value(values, count, value);
         note_report(engine, &proposals->items[first + same], binding);
@@ -176,8 +178,9 @@ static void propose_values(struct as_engine *engine, struct target *target,
 static void propose_one(struct as_engine *engine, struct proposals *proposals, struct group *group,
                         const struct binding *oldest)
 {
-    struct as_proposal *proposal = decision_add(
-        proposals, group->rule, print_incident(engine, oldest->incident), &group->rule->action);
+    struct as_proposal *proposal =
+        decision_add(proposals, group->rule, decision_print_incident(engine, oldest->incident),
+                     &group->rule->action);
     const struct binding *binding;
     for (binding = oldest; binding && needs_news(group->rule);
          binding = TAILQ_NEXT(binding, in_group)) {

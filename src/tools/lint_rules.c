@@ -435,7 +435,7 @@ void lint_check_fields(struct lint_run *run)
 /* --- targets of `always` rules whose default cooldown slows `behavior` down --- */
 
 /* The target's own key, or that of `defaults`. */
-static bool has_key(const struct lint_run *run, const struct lint_rule *rule, const char *key)
+static bool lint_has_key(const struct lint_run *run, const struct lint_rule *rule, const char *key)
 {
     const struct as_yaml_node *root =
         run->settings_tree ? as_yaml_get_root(run->settings_tree) : NULL;
@@ -450,7 +450,7 @@ void lint_check_cooldowns(struct lint_run *run)
     for (size_t i = 0; i < run->rule_count; i++) {
         const struct lint_rule *rule = &run->rules[i];
         if (!rule->rule->is_always || is_hinted[rule->rule->target] ||
-            has_key(run, rule, "cooldown") || !has_key(run, rule, "behavior"))
+            lint_has_key(run, rule, "cooldown") || !lint_has_key(run, rule, "behavior"))
             continue;
         is_hinted[rule->rule->target] = true;
         const struct as_yaml_node *own = schema_find_key(rule->target_node, "behavior");
