@@ -238,7 +238,7 @@ static void read_expander(struct loader *loader, const struct as_yaml_node *valu
 #define POOL_FLAG(word, kind, member, ...) SCHEMA_FIELD(word, kind, plan_pool, member, __VA_ARGS__)
 #define READ_FLAG(word, function)                                                                  \
     {                                                                                              \
-        .key = word, .type = SCHEMA_CUSTOM, .parse = function                                      \
+        .key = (word), .type = SCHEMA_CUSTOM, .parse = (function)                                  \
     }
 
 static const struct schema_field pool_flags[] = {
