@@ -671,7 +671,8 @@ void targets_on_rules(struct as_engine *engine)
 }
 
 /* After the start and after new rules, targets with `always` rules alone are evaluated at their own
- * times, so that not all send their requests at once. */
+ * times, so that not all send their requests at once. Not a target that something else waits for.
+ */
 static void await_first_evaluation(struct as_engine *engine, struct target *target)
 {
     const as_mono_time due = always_get_next_due(target, (as_mono_time){engine->mono.us - 1});
@@ -687,7 +688,8 @@ void targets_settle(struct as_engine *engine)
         target->dirty = target->dirty || target->open_bindings > 0;
         if (target->phase != PHASE_IDLE)
             continue;
-        if (engine->config.spreads_evaluations && always_is_alone(target))
+        if (engine->config.spreads_evaluations && always_is_alone(target) && !target->in_doubt &&
+            !commands_get(target)->is_set && !target_is_backing_off(engine, target))
             await_first_evaluation(engine, target);
         target_settle_down(engine, target);
     }

@@ -261,6 +261,21 @@ Test(engine_always, targets_are_spread_over_the_time)
     harness_stop(&h);
 }
 
+Test(engine_always, new_rules_keep_the_time_of_the_next_try)
+{
+    struct harness h = {.config = {.spreads_evaluations = true}};
+    start(&h, &spec, 80);
+    h.observation = AS_REASON_UNREACHABLE;
+    h.observation_retry_after_us = 40 * AS_US_PER_S;
+    tick(&h, 15); /* fails, and is tried again 40 s later */
+    cr_assert_eq(get_size(&h), 4);
+    h.observation = AS_REASON_APPLIED;
+    harness_reload(&h, &spec);
+    tick(&h, 41);
+    cr_assert_eq(get_size(&h), 8);
+    harness_stop(&h);
+}
+
 Test(engine_always, a_value_that_moves_within_the_tolerance_is_one_record)
 {
     struct harness h = {0};
