@@ -591,8 +591,8 @@ static const char *append_address(struct convert *convert, struct as_buf *out, e
 
 static const char *const forms[] = {
     [NAMING_PLAIN] = "NAME",
-    [NAMING_GCE] = "https://www.googleapis.com/compute/v1/projects/PROJECT/zones/ZONE/"
-                   "instanceGroups/NAME",
+    [NAMING_GCE] = ("https://www.googleapis.com/compute/v1/projects/PROJECT/zones/ZONE/"
+                    "instanceGroups/NAME"),
     [NAMING_CLUSTERAPI] = "NAMESPACE/NAME or KIND/NAMESPACE/NAME",
 };
 
