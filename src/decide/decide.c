@@ -1057,13 +1057,13 @@ static void hold_back(struct run *run, enum as_gate gate, enum as_reason why)
 
 /* 1. Size 0 with min above 0: an operator has switched the target off, so it is left alone. Marked
  * nodes are in the provider's size: while there are any, alertscaler has made the size 0. The min
- * of a schedule wakes a target whose own is 0. */
+ * of a schedule wakes a target whose own is 0. A zero that a schedule has set is no operator's. */
 static bool gate_switched_off(struct run *run)
 {
     const struct as_decide_input *input = run->input;
     const int32_t own_min = input->has_own_min ? input->own_min : input->config.min;
 
-    if (input->replicas > 0 || input->marked > 0 || own_min == 0)
+    if (input->replicas > 0 || input->marked > 0 || own_min == 0 || input->is_scheduled_zero)
         return false;
     run->decision->reason = AS_REASON_DISABLED;
     decide_note(run, AS_GATE_SWITCHED_OFF);
@@ -1072,20 +1072,43 @@ static bool gate_switched_off(struct run *run)
     return true;
 }
 
+/* The size from before a schedule returns at once, at its end. */
+static bool find_return(const struct run *run, int32_t *size_out)
+{
+    const struct as_decide_input *input = run->input;
+    for (size_t i = 0; i < input->proposal_count; i++) {
+        const struct as_proposal_result *result = &run->results[i];
+        if (!input->proposals[i].schedule || !result->has_size ||
+            result->desired <= input->replicas || input->config.max <= input->replicas)
+            continue;
+        *size_out = result->desired < input->config.max ? result->desired : input->config.max;
+        return true;
+    }
+    return false;
+}
+
 /* 2. As HPA: a size outside the bounds is corrected before anything else, unless its direction is
- * forbidden. The min of a schedule is enforced in any case. */
+ * forbidden. The min of a schedule, and its `max: 0`, are enforced in any case. */
 static bool gate_out_of_bounds(struct run *run)
 {
     const struct as_bounds_config *config = &run->input->config;
-    bool above = run->input->replicas > config->max, below = run->input->replicas < config->min;
+    const struct as_decide_input *input = run->input;
+    const bool above = input->replicas > config->max, below = input->replicas < config->min;
+    enum as_reason why;
+    int32_t size;
 
-    if (!(config->enforce_bounds && above) &&
-        !((config->enforce_bounds || run->input->enforce_min) && below))
+    if (find_return(run, &size))
+        why = AS_REASON_SCHEDULE_ENDED;
+    else if (above && (config->enforce_bounds || input->enforce_max))
+        size = config->max, why = AS_REASON_ABOVE_MAX;
+    else if (below && (config->enforce_bounds || input->enforce_min))
+        size = config->min, why = AS_REASON_BELOW_MIN;
+    else
         return false;
-    if (is_held(run, above ? config->max : config->min))
+    if (is_held(run, size))
         return false;
-    run->size = above ? config->max : config->min;
-    run->decision->reason = above ? AS_REASON_ABOVE_MAX : AS_REASON_BELOW_MIN;
+    run->size = size;
+    run->decision->reason = why;
     decide_note(run, AS_GATE_OUT_OF_BOUNDS);
     decide_note(run, AS_GATE_COMBINE);
     decide_note(run, AS_GATE_BOUNDS);
@@ -1415,8 +1438,9 @@ static void pass_gates(struct run *run)
             return;
         run->decision->reason = AS_REASON_SCALED;
     }
-    if (!gate_holds(run) && !gate_approval(run))
-        (void)gate_dry_run(run);
+    if (!gate_holds(run) && !gate_approval(run) && !gate_dry_run(run) &&
+        run->decision->reason == AS_REASON_SCALED && run->winner->schedule)
+        run->decision->reason = AS_REASON_SCHEDULE_ENDED;
 }
 
 /* If a lock, a window, a policy's period or a request held the size: when the answer will first

@@ -150,6 +150,7 @@ static const struct as_row target_rows[] = {
             DEFAULT)},
     {AS_ROW("dry_run", flag, as_decide_input, dry_run, DEFAULT)},
     {AS_ROW("enforce_bounds", flag, as_decide_input, config.enforce_bounds, DEFAULT)},
+    {AS_ROW("enforce_max", flag, as_decide_input, enforce_max, OPTIONAL), .since = 3},
     {AS_ROW("enforce_min", flag, as_decide_input, enforce_min, OPTIONAL), .since = 2},
     {AS_ROW("floor", i32, as_decide_input, floor, OPTIONAL), .since = 2},
     {AS_ROW("id", maybe_text, as_decide_input, target, OPTIONAL)},
@@ -161,6 +162,7 @@ static const struct as_row target_rows[] = {
      .has_at = AS_ROW_HAS(as_decide_input, has_own_min)},
     {AS_ROW_OF("pool", object, as_decide_input, pool, OPTIONAL, as_decision_pool_rows), .since = 2,
      .defaults = &as_decision_pool},
+    {AS_ROW("scheduled_zero", flag, as_decide_input, is_scheduled_zero, OPTIONAL), .since = 3},
     {AS_ROW("schedules", texts, as_decide_input, schedules, FILLED), .since = 2,
      .count_at = AS_ROW_COUNT(as_decide_input, schedule_count)},
     {AS_ROW_SAME("tolerance", DEFAULT, tolerance_rows)},
@@ -601,6 +603,8 @@ static const struct as_row proposal_rows[] = {
     {AS_ROW_OF("samples", samples, as_proposal, samples, OPTIONAL, sample_rows),
      .count_at = AS_ROW_COUNT(as_proposal, sample_count), .defaults = &default_sample,
      .is_unset = has_no_samples},
+    {AS_ROW("schedule", maybe_text, as_proposal, schedule, OPTIONAL), .since = 3,
+     .about = "It has ended, and its `end` wants this size"},
     {AS_ROW("unavailable_since", maybe_time, as_proposal, unavailable_since, OPTIONAL), .since = 2,
      .about = "Since when the rule lacks its value"},
     {AS_ROW("value", number, as_proposal, value, OPTIONAL),
@@ -931,7 +935,7 @@ static const struct as_row_type take_type = {.write = take_write, .like = &as_ro
 
 /* What each proposal came to. */
 struct result {
-    const char *approval, *reason, *rule;
+    const char *approval, *reason, *rule, *schedule;
     bool has_desired, has_value;
     int32_t desired;
     double value;
@@ -942,6 +946,7 @@ static const struct as_row result_rows[] = {
     {AS_ROW("desired", i32, result, desired, REQUIRED), .has_at = AS_ROW_HAS(result, has_desired)},
     {AS_ROW("reason", text, result, reason, DEFAULT)},
     {AS_ROW("rule", maybe_text, result, rule, DEFAULT)},
+    {AS_ROW("schedule", maybe_text, result, schedule, OPTIONAL)},
     {AS_ROW("value", number, result, value, DEFAULT), .has_at = AS_ROW_HAS(result, has_value)},
     {.name = NULL},
 };
@@ -970,6 +975,7 @@ static void results_write(struct as_json_writer *json, const struct as_row *row,
         const struct result written = {.approval = as_approval_use_get_word(result->approval),
                                        .reason = get_result_word(result),
                                        .rule = answer->input->proposals[i].rule,
+                                       .schedule = answer->input->proposals[i].schedule,
                                        .has_desired = result->has_size || result->is_floor,
                                        .desired = result->desired,
                                        .has_value = result->has_value,

@@ -19,6 +19,15 @@
 
 /* Schedules in force at a time, and their bounds */
 
+const char *as_schedule_end_get_word(enum as_schedule_end end)
+{
+#define WORD(enumerator, word) [enumerator] = (word),
+    static const char *const words[] = {AS_SCHEDULE_ENDS(WORD)};
+#undef WORD
+    assert((size_t)end < AS_SCHEDULE_END_COUNT);
+    return words[end];
+}
+
 #define DAYS_BACK  2 /* one that began then may still be in force */
 #define DAYS_AHEAD 15
 #define YEAR_US    (366 * AS_US_PER_DAY)

@@ -163,6 +163,7 @@ struct concern {
     ROW(COMMANDS, commands)                                                                        \
     ROW(APPROVALS, approvals)                                                                      \
     ROW(SCHEDULES, schedules)                                                                      \
+    ROW(SCHEDULE_ENDS, schedule_ends)                                                              \
     ROW(UNREGISTERED, unregistered)                                                                \
     ROW(BLOCKS, blocks)                                                                            \
     ROW(TEMPLATES, templates)
@@ -262,6 +263,15 @@ const struct as_schedule_bounds *schedules_find_bounds(struct as_engine *engine,
 
 /* When the bounds in force change, if the clock does not jump; AS_MONO_NEVER: nothing is known. */
 as_mono_time schedules_get_due(const struct as_engine *engine, const struct target *target);
+
+/*
+ * The end of schedules: what they have added goes, and the size before a `max: 0` returns.
+ */
+
+/* The size that the end of a schedule wants now, if the target has this size. False: none.
+ * `*schedule_out` is borrowed from the state. The target must have a config. */
+bool schedule_ends_get_size(const struct as_engine *engine, const struct target *target,
+                            int32_t replicas, const char **schedule_out, int32_t *size_out);
 
 /*
  * Floors that operators order: until its end, the size of a target does not go below one.

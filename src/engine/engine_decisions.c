@@ -223,6 +223,49 @@ static void propose_endings(struct as_engine *engine, struct target *target,
     }
 }
 
+static bool proposals_have(const struct proposals *proposals, const struct group *group)
+{
+    for (size_t i = 0; i < proposals->count; i++) {
+        if (proposals->origins[i].group == group)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a rule with an open incident leaves a decrease to its own proposals. The rule may have no
+ * opinion: then its incident still holds the end of a schedule back. */
+static bool decides_decrease(const struct proposals *proposals, const struct group *group)
+{
+    const struct as_action *action = &group->rule->action;
+    return group->rule->is_always ||
+           (action->kind != AS_ACTION_HOLD && !action->is_fit && proposals_have(proposals, group));
+}
+
+/* The end of a schedule. An open incident holds a decrease back: its rule proposes at least to
+ * stay, or scales down by itself. An `always` rule has a value instead. */
+static void propose_schedule_end(struct as_engine *engine, struct target *target,
+                                 struct proposals *proposals, bool with_dry)
+{
+    const char *schedule;
+    int32_t size;
+    if (!schedule_ends_get_size(engine, target, target->replicas, &schedule, &size))
+        return;
+    struct group *group;
+    RB_FOREACH (group, group_tree, &target->groups) {
+        if (size > target->replicas || (group->rule->dry_run && !with_dry))
+            continue;
+        if (!decides_decrease(proposals, group))
+            propose_to_stay(engine, proposals, group);
+        else if (group->rule->action.kind == AS_ACTION_SCALE_DOWN && !group->rule->is_always)
+            return;
+    }
+    proposals->items[proposals->count] = (struct as_proposal){
+        .schedule = as_arena_strdup(&engine->arena, schedule),
+        .action = {.kind = AS_ACTION_SCALE_TO, .size = size},
+    };
+    proposals->origins[proposals->count++] = (struct proposer){0};
+}
+
 /* What the pool has decided for this group. Where it has grown since, no node but those named
  * leaves. */
 static void propose_share(struct as_engine *engine, const struct target *target,
@@ -269,9 +312,10 @@ static size_t decision_count_possible(const struct target *target)
         count++;
     RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
         const size_t values = group->count < VALUES_MAX ? group->count : VALUES_MAX;
-        count += group->rule->source.kind == AS_SOURCE_NONE ? 1 : values;
+        count += 1 + (group->rule->source.kind == AS_SOURCE_NONE ? 1 : values); /* 1: to stay */
     }
-    return count + 2; /* an assignment; and an item is written before it is known to count */
+    /* the end of a schedule, an assignment; and an item is written before it is known to count */
+    return count + 3;
 }
 
 static void proposals_gather(struct as_engine *engine, struct target *target, bool with_dry,
@@ -291,6 +335,7 @@ static void proposals_gather(struct as_engine *engine, struct target *target, bo
             decision_propose(engine, target, &proposals, group);
     }
     propose_endings(engine, target, &proposals, with_dry);
+    propose_schedule_end(engine, target, &proposals, with_dry);
     propose_share(engine, target, &proposals);
     add_terms(engine, target, &proposals);
     *proposals_out = proposals;

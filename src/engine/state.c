@@ -274,6 +274,19 @@ const struct as_row as_floor_rows[] = {
     {.name = NULL},
 };
 
+AS_ROW_WORDS(get_schedule_end, enum as_schedule_end, AS_SCHEDULE_END_COUNT,
+             as_schedule_end_get_word)
+
+const struct as_row as_schedule_size_rows[] = {
+    {AS_ROW("before", i32, as_schedule_size_state, before, REQUIRED)},
+    {AS_ROW("end", word, as_schedule_size_state, at_end, REQUIRED), .get_word = get_schedule_end},
+    {AS_ROW("schedule", text, as_schedule_size_state, schedule, REQUIRED)},
+    {AS_ROW("size", i32, as_schedule_size_state, size, REQUIRED)},
+    {AS_ROW("void", flag, as_schedule_size_state, is_void, OPTIONAL)},
+    {AS_ROW("zero", flag, as_schedule_size_state, is_zero, OPTIONAL)},
+    {.name = NULL},
+};
+
 static const struct as_row scaleup_rows[] = {
     {AS_ROW("back_off_us", i64, as_scaleup_state, back_off_us, REQUIRED), .max = INT64_MAX / 4},
     {AS_ROW("did_not_come", flag, as_scaleup_state, did_not_come, OPTIONAL)},
@@ -397,6 +410,8 @@ static const struct as_row target_rows[] = {
                recommendation_rows),
      .count_at = offsetof(struct document, target.recommendation_count)},
     {AS_ROW_OF("resize", object, document, target.resize, OPTIONAL, resize_rows)},
+    {AS_ROW_OF("schedule_size", object, document, target.schedule_size, OPTIONAL,
+               as_schedule_size_rows)},
     {AS_ROW_OF("set_backs", list, document, target.reverted_changes, OPTIONAL,
                as_reverted_change_rows),
      .count_at = offsetof(struct document, target.reverted_change_count)},

@@ -139,7 +139,7 @@ static void parse_min(struct loader *loader, const struct as_yaml_node *value, v
 static void parse_max(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
     struct as_schedule *of = &((struct raw_schedule *)object)->of;
-    parse_bound(loader, value, 1, &of->has_max, &of->max);
+    parse_bound(loader, value, 0, &of->has_max, &of->max);
 }
 
 /* In the order of enum as_ways, from DOWN. */
@@ -152,6 +152,10 @@ static void parse_hold(struct loader *loader, const struct as_yaml_node *value, 
     if (schema_parse_scalar(loader, &field, value, &index))
         ((struct raw_schedule *)object)->of.hold = (enum as_ways)(index + 1);
 }
+
+#define WORD(enumerator, word) [enumerator] = (word),
+static const char *const schedule_ends[] = {AS_SCHEDULE_ENDS(WORD)[AS_SCHEDULE_END_COUNT] = NULL};
+#undef WORD
 
 static const struct schema_field schedule_fields[] = {
     SCHEMA_FIELD("name", NAME, raw_schedule, name, .is_required = true),
@@ -183,8 +187,9 @@ static const struct schema_field schedule_fields[] = {
     {.key = "max",
      .type = SCHEMA_CUSTOM,
      .parse = parse_max,
-     .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 1, .max = AS_SIZE_MAX, .is_count = true)),
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 0, .max = AS_SIZE_MAX, .is_count = true)),
      .expected = "integer"},
+    SCHEMA_FIELD("end", WORD, raw_schedule, of.at_end, .words = schedule_ends, .fallback = "keep"),
     {.key = "hold",
      .type = SCHEMA_CUSTOM,
      .parse = parse_hold,
@@ -217,6 +222,23 @@ static void check_wall_times(struct loader *loader, const struct as_yaml_node *n
         loader_report(loader, at, "key `timezone` is missing: times of the day need it");
 }
 
+static void check_zero_and_end(struct loader *loader, const struct as_yaml_node *node,
+                               const struct as_schedule *of)
+{
+    const struct as_yaml_node *end = schema_find_key(node, "end");
+    if (as_schedule_is_zero(of) && !of->has_min)
+        loader_report(loader, as_yaml_find(node, "max"),
+                      "`max: 0` needs `min: 0` beside it: `min: 0, max: 0` sets the size to 0 at "
+                      "the begin of the schedule");
+    else if (as_schedule_is_zero(of) && end)
+        loader_report(loader, end,
+                      "`end` has no effect beside `max: 0`: the size from before the schedule "
+                      "returns at its end");
+    else if (end && of->at_end != AS_SCHEDULE_KEEP && (!of->has_min || of->min == 0))
+        loader_report(loader, end, "`end: %s` needs a `min` above 0 in the schedule",
+                      as_schedule_end_get_word(of->at_end));
+}
+
 static void finish_schedule(struct loader *loader, const struct as_yaml_node *node,
                             const struct as_yaml_node *at, void *object)
 {
@@ -229,6 +251,7 @@ static void finish_schedule(struct loader *loader, const struct as_yaml_node *no
     if (of->has_min && of->has_max && of->min > of->max)
         loader_report(loader, as_yaml_find(node, "max"), "`max` %d is below `min` %d", of->max,
                       of->min);
+    check_zero_and_end(loader, node, of);
     if (schedule->from == RAW_SCHEDULE_NONE || schedule->to == RAW_SCHEDULE_NONE)
         return;
     if (schedule->from != schedule->to)

@@ -144,6 +144,53 @@ static void check_unused(struct lint_run *run, const struct places *places)
     }
 }
 
+static bool may_lower(const struct as_rule *rule)
+{
+    const struct as_ending *ending = &rule->on_resolved;
+    return rule->enabled &&
+           ((rule->action.kind != AS_ACTION_SCALE_UP && rule->action.kind != AS_ACTION_HOLD) ||
+            (ending->kind == AS_ENDING_SCALE && ending->action.kind != AS_ACTION_SCALE_UP));
+}
+
+/* Whether something else than its `end` lowers the size that the schedule has set. */
+static bool comes_down(const struct as_ruleset *ruleset, size_t target, int32_t min)
+{
+    const struct as_target_config *config = &ruleset->targets[target];
+    bool is_lowered = config->bounds.enforce_bounds && config->bounds.max < min;
+    for (size_t i = 0; i < config->schedule_count; i++) {
+        const struct as_schedule *schedule = &config->schedules[i];
+        is_lowered |= as_schedule_is_zero(schedule) ||
+                      (config->bounds.enforce_bounds && schedule->has_max && schedule->max < min);
+    }
+    for (size_t i = 0; i < ruleset->rule_count && !is_lowered; i++)
+        is_lowered = ruleset->rules[i].target == target && may_lower(&ruleset->rules[i]);
+    return is_lowered;
+}
+
+/* A schedule whose `min` never comes down again. Files without the key `rules` are a part of
+ * something else. */
+static void check_schedules(struct lint_run *run, const struct places *places)
+{
+    const struct as_ruleset *ruleset = run->config->ruleset;
+    bool has_rules = false;
+    for (size_t i = 0; i < run->tree_count; i++)
+        has_rules |= as_yaml_find(as_yaml_get_root(run->trees[i]), "rules") != NULL;
+    for (size_t i = 0; i < ruleset->target_count && has_rules; i++) {
+        const struct as_target_config *target = &ruleset->targets[i];
+        const struct as_yaml_node *list = as_yaml_find(places->targets[i].node, "schedules");
+        for (size_t k = 0; k < target->schedule_count && list && k < list->count; k++) {
+            const struct as_schedule *schedule = &target->schedules[k];
+            if (schedule->min <= target->bounds.min || as_yaml_find(list->items[k], "end") ||
+                comes_down(ruleset, i, schedule->min))
+                continue;
+            lint_warn(run, places->targets[i].tree, as_yaml_find(list->items[k], "min"),
+                      "the size stays at %d after schedule `%s`, because no rule lowers it: add "
+                      "`end: before`, `end: min` or `end: keep`",
+                      schedule->min, schedule->name);
+        }
+    }
+}
+
 /* The watchdog's alert must reach us like the alerts of rules. */
 static void add_watchdog(struct lint_run *run)
 {
@@ -198,6 +245,7 @@ void as_lint_check(const struct as_lint *lint, const struct as_config *config,
         lint_check_credentials(&run);
         lint_check_rules(&run);
         check_unused(&run, &places);
+        check_schedules(&run, &places);
         lint_check_fields(&run);
         lint_check_cooldowns(&run);
         lint_check_approvals(&run);

@@ -157,6 +157,8 @@ struct schedule_answer {
 };
 
 #define SCHEDULE .via = AS_ROW_VIA(schedule_answer, schedule)
+AS_ROW_WORDS(get_schedule_end, enum as_schedule_end, AS_SCHEDULE_END_COUNT,
+             as_schedule_end_get_word)
 
 static const struct as_row schedule_rows[] = {
     {AS_ROW("name", own_text, as_schedule, name, REQUIRED), SCHEDULE},
@@ -165,6 +167,7 @@ static const struct as_row schedule_rows[] = {
      .has_at = AS_ROW_HAS(as_schedule, has_min)},
     {AS_ROW("max", i32, as_schedule, max, REQUIRED), SCHEDULE,
      .has_at = AS_ROW_HAS(as_schedule, has_max)},
+    {AS_ROW("end", word, as_schedule, at_end, REQUIRED), SCHEDULE, .get_word = get_schedule_end},
     /* When a schedule that is in force ends; else when it next begins. */
     {AS_ROW("changes", exact, schedule_answer, state.change.at, REQUIRED),
      .has_at = AS_ROW_HAS(schedule_answer, state.change.set)},

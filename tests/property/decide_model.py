@@ -374,6 +374,8 @@ def compute_results(document):
     results = []
     for proposal in document["proposals"]:
         result = {"rule": proposal.get("rule"), "desired": None}
+        if proposal.get("schedule") is not None:
+            result["schedule"] = proposal["schedule"]
         try:
             result["desired"], is_within = propose(document, proposal)
             result["reason"] = "within_tolerance" if is_within else "ok"
@@ -499,7 +501,7 @@ def pass_gates(document, results, now):
         note(gate, replicas)
         return {**answer, "desired": replicas, "would": size, "reason": reason}
 
-    if replicas == 0 and target.get("own_min", low) > 0:
+    if replicas == 0 and target.get("own_min", low) > 0 and not target.get("scheduled_zero", False):
         for gate in ("switched_off", "combine", "bounds"):
             note(gate, replicas)
         return {**answer, "reason": "disabled"}
@@ -507,14 +509,20 @@ def pass_gates(document, results, now):
     hold = held_by = None
     size = high if replicas > high else low
     enforced = target.get("enforce_bounds", False)
-    is_outside = (enforced and replicas > high) or (
+    is_outside = ((enforced or target.get("enforce_max", False)) and replicas > high) or (
         (enforced or target.get("enforce_min", False)) and replicas < low)
+    returning = [result["desired"] for result in results if "schedule" in result and result["desired"] is not None
+                 and result["reason"] != "floor" and result["desired"] > replicas]
+    if returning and high > replicas:
+        is_outside, size = True, min(returning[0], high)
+    else:
+        returning = None
     if is_outside:
         held_by = find_holder(document, size)
     if held_by:
         hold = reason_of(held_by)
     if is_outside and not held_by:
-        answer["reason"] = "above_max" if replicas > high else "below_min"
+        answer["reason"] = "schedule_ended" if returning else "above_max" if replicas > high else "below_min"
         for gate in ("out_of_bounds", "combine", "bounds"):
             note(gate, size)
     else:
@@ -586,7 +594,8 @@ def pass_gates(document, results, now):
             return {**answer, "reason": hold or ("within_tolerance" if is_within else "no_change")}
         if in_cooldown(document, now, size > replicas):
             return held("cooldown", size, "cooldown")
-        answer["reason"] = "scaled"
+        winner = winner_of(document, results, winners[0])
+        answer["reason"] = "scaled" if winner.get("schedule") is None else "schedule_ended"
 
     is_down = size < replicas
     for holds, reason in (

@@ -133,7 +133,10 @@ class Generator(dice.Dice):
         }[kind]()
         proposal = {"rule": f"rule-{number}", "action": {kind: body}}
         if self.chance(0.02):
+            proposal["rule"] = None
+        if self.version >= 3 and self.chance(0.2):
             del proposal["rule"]
+            proposal["schedule"] = "office"
         self.maybe(proposal, "incident", 0.3, lambda: "7be9cc40aa9853c5")
         self.maybe(proposal, "reported", 0.4 if self.version >= 2 else 0, lambda: self.time() if self.chance(0.8) else None)
         if self.version >= 2 and kind not in ("scale_down", "hold") and self.chance(0.1):
@@ -212,6 +215,9 @@ class Generator(dice.Dice):
         if self.version >= 2 and self.chance(0.2): # schedules
             self.maybe(target, "enforce_min", 0.8, lambda: self.chance(0.8))
             self.maybe(target, "own_min", 0.8, lambda: self.pick(0, 1, target["max"]))
+            if self.version >= 3:
+                self.maybe(target, "enforce_max", 0.4, lambda: self.chance(0.8))
+                self.maybe(target, "scheduled_zero", 0.4, lambda: self.chance(0.8))
             self.maybe(target, "schedules", 0.8, lambda: self.pick([], ["office"], ["office", "sale"]))
         self.maybe(target, "dry_run", 0.2, lambda: self.chance(0.4))
         self.maybe(target, "cpu_initialization_seconds", 0.3, self.seconds)
@@ -247,7 +253,7 @@ class Generator(dice.Dice):
         return history
 
     def document(self):
-        self.version = self.pick(1, 2)
+        self.version = self.pick(1, 2, 3)
         replicas = self.size()
         observed = {"replicas": replicas}
         self.maybe(observed, "status_replicas", 0.3, self.size)
@@ -368,7 +374,7 @@ def check_goals(program, generator, count):
 
 
 # Inputs that never come to one of these would prove little about it.
-REASONS = """scaled above_max below_min no_change at_max at_min within_tolerance stabilized rate_limited vetoed held ineffective did_not_come
+REASONS = """scaled above_max below_min schedule_ended no_change at_max at_min within_tolerance stabilized rate_limited vetoed held ineffective did_not_come
 metric_unavailable cooldown paused in_progress guarded unconfirmed budget dry_run disabled error next_evaluation""".split()
 
 

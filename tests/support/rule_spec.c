@@ -356,10 +356,11 @@ static void make_schedules(const struct target_spec *spec, struct as_ruleset *ru
             .to_s = from->zone ? (int32_t)from->to : 0,
             .begin = {from->zone ? 0 : from->from * AS_US_PER_S},
             .end = {from->zone ? 0 : from->to * AS_US_PER_S},
-            .has_min = from->min > 0,
+            .has_min = from->min > 0 || from->is_zero,
             .min = from->min,
-            .has_max = from->max > 0,
+            .has_max = from->max > 0 || from->is_zero,
             .max = from->max,
+            .at_end = from->end,
         };
     }
 }

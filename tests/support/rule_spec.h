@@ -18,6 +18,8 @@ struct schedule_spec {
     unsigned days; /* 0: all */
     int64_t from, to;
     int32_t min, max; /* 0: none */
+    bool is_zero;     /* `min: 0, max: 0` */
+    enum as_schedule_end end;
 };
 
 struct target_spec {

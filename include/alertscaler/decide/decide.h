@@ -75,6 +75,7 @@ struct as_pod {
 
 struct as_proposal {
     const char *rule;     /* NULL if not given */
+    const char *schedule; /* has ended; the action is the size that its end wants. NULL: a rule's */
     const char *incident; /* NULL if none is named */
     struct as_action action;
     bool has_value;
@@ -117,7 +118,8 @@ struct as_decide_input {
     bool has_own_min;               /* else it is that of `config` */
     int32_t own_min;                /* below it, at 0, the target is switched off */
     int32_t floor;                  /* by hand, for the log: it is in `min`; 0: none */
-    bool enforce_min;               /* also without enforce_bounds */
+    bool enforce_min, enforce_max;  /* also without enforce_bounds */
+    bool is_scheduled_zero;         /* the size 0 is a schedule's: the target is not switched off */
     const char *const *schedules;   /* names of those in force */
     size_t schedule_count;
     bool dry_run;

@@ -18,6 +18,7 @@
 #include <alertscaler/decide/approval.h>
 #include <alertscaler/decide/observation.h>
 #include <alertscaler/decide/target.h>
+#include <alertscaler/model/bounds.h>
 #include <alertscaler/model/forbidden.h>
 #include <alertscaler/model/labels.h>
 
@@ -115,6 +116,16 @@ struct as_floor_state {
     struct as_moment since;
     int64_t for_us;
     const char *who, *reason;
+};
+
+/* The size that schedules have set on a target (docs/schedules.md#the-end-of-a-schedule). */
+struct as_schedule_size_state {
+    const char *schedule; /* has set it */
+    enum as_schedule_end at_end;
+    bool is_zero; /* by `max: 0`; then `at_end` has no meaning */
+    bool is_void; /* something else has set a size since: nothing goes, and nothing returns */
+    int32_t before, size; /* before the first of the schedules, and the size that they have set */
+    bool is_set;          /* in memory */
 };
 
 /* A size ordered by an operator and not set yet. */
@@ -247,12 +258,13 @@ struct as_target_state {
     size_t ending_count;
     const struct as_metric_gap_state *metric_gaps;
     size_t metric_gap_count;
-    const struct as_pause_state *pause;     /* NULL: not paused */
-    const struct as_floor_state *floor;     /* NULL: none */
-    const struct as_ordered_state *ordered; /* NULL: none */
-    const struct as_scaleup_state *scaleup; /* NULL: nothing to remember */
-    const struct as_resize_state *resize;   /* NULL: nothing to remember */
-    const struct as_asked *asked;           /* of a pool: pod classes that groups were asked for */
+    const struct as_pause_state *pause;                 /* NULL: not paused */
+    const struct as_floor_state *floor;                 /* NULL: none */
+    const struct as_schedule_size_state *schedule_size; /* NULL: none */
+    const struct as_ordered_state *ordered;             /* NULL: none */
+    const struct as_scaleup_state *scaleup;             /* NULL: nothing to remember */
+    const struct as_resize_state *resize;               /* NULL: nothing to remember */
+    const struct as_asked *asked; /* of a pool: pod classes that groups were asked for */
     size_t asked_count;
     const char *template_;                         /* as in as_nodes_seen; NULL: none */
     const struct as_evaluation_state *evaluations; /* ascending by `applied` */

@@ -72,6 +72,17 @@ struct as_bounds_config {
 
 #define AS_SCHEDULE_ALL_DAYS 0x7fu
 
+/* What happens at the end of a schedule to the size that its `min` has added.
+ * X(enumerator, word) */
+#define AS_SCHEDULE_ENDS(X)                                                                        \
+    X(AS_SCHEDULE_KEEP, "keep")                                                                    \
+    X(AS_SCHEDULE_MIN, "min")       /* down to the `min` that is then in force */                  \
+    X(AS_SCHEDULE_BEFORE, "before") /* down to the size before the first of such schedules */
+
+#define AS_SCHEDULE_END_ENUM(enumerator, word) enumerator,
+enum as_schedule_end { AS_SCHEDULE_ENDS(AS_SCHEDULE_END_ENUM) AS_SCHEDULE_END_COUNT };
+const char *as_schedule_end_get_word(enum as_schedule_end end);
+
 struct as_schedule {
     char *name;
     const struct as_zone *zone; /* of the rule set; NULL: from `begin` to `end` */
@@ -81,7 +92,14 @@ struct as_schedule {
     bool has_min, has_max;
     int32_t min, max;
     enum as_ways hold; /* directions that it forbids */
+    enum as_schedule_end at_end;
 };
+
+/* The schedule sets the size to 0 at its begin. The size from before returns at its end. */
+static inline bool as_schedule_is_zero(const struct as_schedule *schedule)
+{
+    return schedule->has_max && schedule->max == 0;
+}
 
 struct as_schedule_state {
     bool is_in_force;

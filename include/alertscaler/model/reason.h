@@ -15,10 +15,13 @@
     /* decisions */                                                                                \
     X(AS_REASON_SCALED, "scaled", "Nothing stood against it.")                                     \
     X(AS_REASON_ABOVE_MAX, "above_max",                                                            \
-      "The size was found above max and is brought back, because of enforce_bounds.")              \
+      "The size was found above max and is brought back, because of enforce_bounds or a "          \
+      "schedule.")                                                                                 \
     X(AS_REASON_BELOW_MIN, "below_min",                                                            \
       "The size was found below min and is brought back, because of enforce_bounds or a "          \
       "schedule.")                                                                                 \
+    X(AS_REASON_SCHEDULE_ENDED, "schedule_ended",                                                  \
+      "A schedule has ended: the size that it added goes, or the size from before it returns.")    \
     X(AS_REASON_NO_CHANGE, "no_change",                                                            \
       "The rules want the size that already is, or have nothing to say.")                          \
     X(AS_REASON_AT_MAX, "at_max", "More was wanted, but the size already is at or above max.")     \
