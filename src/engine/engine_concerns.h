@@ -417,6 +417,8 @@ void contention_end(struct as_engine *engine, struct target *target, const char 
 /* Whether an object was changed between the two. False if either is "" (it has no version), and for
  * a smaller number: the server lacks the last changes, e.g. after a fail-over. */
 bool version_is_newer(const char *version, const char *than);
+/* The view may lack a change of the object that had the version `than` before. */
+bool version_lacks(const char *version, const char *than);
 
 /*
  * Effect evaluations: did it help? An action of an alert is evaluated until its effect is known.

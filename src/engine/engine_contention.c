@@ -92,6 +92,11 @@ bool version_is_newer(const char *version, const char *than)
     return *version && *than && strcmp(version, than) != 0 && !contention_is_older(version, than);
 }
 
+bool version_lacks(const char *version, const char *than)
+{
+    return version_is_set(than) && !version_is_newer(version, than);
+}
+
 static bool contention_is_within(const struct as_engine *engine, struct as_moment at, int64_t span)
 {
     return engine->mono.us - at.mono.us < span;
@@ -227,7 +232,7 @@ void contention_see(struct as_engine *engine, struct target *target,
     contention_review(engine, target);
     const int32_t found = get_found(own, observation);
     if (!contention->has_own || found == own->to ||
-        (version_is_set(own->version) && !version_is_newer(observation->version, own->version)))
+        version_lacks(observation->version, own->version))
         return;
     const bool is_reverted = contention_is_within(engine, own->at, AS_REVERTED_WITHIN_US) &&
                              is_towards(own, found) && is_comparable(own, observation) &&

@@ -103,8 +103,9 @@ static bool is_over(const struct target *target, const struct as_schedule_bounds
 }
 
 static bool size_begin(const struct as_engine *engine, struct target *target,
-                       const struct as_schedule *raising, int32_t replicas)
+                       const struct as_schedule *raising, const struct as_observation *observation)
 {
+    const int32_t replicas = observation->replicas;
     const as_wall_time earlier = {engine->wall.us - BEGIN_MISSED_US};
     const bool is_missed = as_schedule_state(raising, earlier).is_in_force;
     if (replicas == 0 && target->config->bounds.min > 0) /* it is switched off */
@@ -114,6 +115,7 @@ static bool size_begin(const struct as_engine *engine, struct target *target,
                             .at_end = raising->at_end,
                             .before = is_missed && replicas == 0 ? 1 : replicas,
                             .size = replicas,
+                            .version = observation->version,
                         });
     return true;
 }
@@ -126,9 +128,10 @@ static bool size_observe(const struct as_engine *engine, struct target *target,
     const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
     const struct as_schedule *raising = find_raising(target, &bounds);
     if (!state->is_set)
-        return raising && size_begin(engine, target, raising, observation->replicas);
+        return raising && size_begin(engine, target, raising, observation);
     const bool was_void = state->is_void;
-    if (observation->replicas != state->size)
+    if (observation->replicas != state->size &&
+        !version_lacks(observation->version, state->version))
         state->is_void = true;
     if (is_over(target, &bounds)) {
         size_clear(target);
@@ -156,8 +159,10 @@ static bool is_by_bounds(const struct action *action)
            !marks->is_take_back && !marks->is_put_back && !marks->is_assignment;
 }
 
-static void size_set_zero(struct target *target, const struct as_schedule *zero, int32_t from)
+static void size_set_zero(struct target *target, const struct as_schedule *zero,
+                          const struct as_intent_state *change)
 {
+    const int32_t from = change->from;
     const struct as_schedule_size_state *state = get_size(target);
     const bool is_added =
         state->is_set && !state->is_void && !state->is_zero && state->size == from;
@@ -165,18 +170,30 @@ static void size_set_zero(struct target *target, const struct as_schedule *zero,
                             .schedule = zero->name,
                             .is_zero = true,
                             .before = is_added ? state->before : from,
+                            .version = change->version,
                         });
 }
 
 /* The size of a schedule in force that takes back what it adds. */
-static void size_raise(struct target *target, const struct as_schedule *raising, int32_t size)
+static void size_raise(struct target *target, const struct as_schedule *raising,
+                       const struct as_intent_state *change)
 {
     size_assign(target, (struct as_schedule_size_state){
                             .schedule = raising->name,
                             .at_end = raising->at_end,
                             .before = get_size(target)->before,
-                            .size = size,
+                            .size = change->to,
+                            .version = change->version,
                         });
+}
+
+/* A step back: the schedules are over. */
+static void size_lower(struct target *target, const struct as_intent_state *change)
+{
+    struct as_schedule_size_state next = *get_size(target);
+    next.size = change->to;
+    next.version = change->version;
+    size_assign(target, next);
 }
 
 static void schedule_ends_on_applied(struct as_engine *engine, struct target *target,
@@ -193,19 +210,19 @@ static void schedule_ends_on_applied(struct as_engine *engine, struct target *ta
     const bool is_known = state->is_set && !state->is_void && state->size == change->from;
     const bool is_own_min = raising && raising->min >= bounds.min && change->to <= raising->min;
     if (is_ours && zero && change->to == 0)
-        size_set_zero(target, zero, change->from);
+        size_set_zero(target, zero, change);
     else if (!state->is_set)
         return;
     else if (!is_ours || !is_known)
         state->is_void = true;
     else if (raising && (state->is_zero || change->to < change->from || is_own_min))
-        size_raise(target, raising, change->to);
+        size_raise(target, raising, change);
     else if (state->is_zero)
         size_clear(target);
     else if (change->to > change->from)
         state->is_void = true; /* by another bound, which takes nothing back */
     else
-        state->size = change->to;
+        size_lower(target, change);
     if (state->is_set && is_over(target, &bounds))
         size_clear(target);
 }

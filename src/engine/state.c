@@ -282,6 +282,7 @@ const struct as_row as_schedule_size_rows[] = {
     {AS_ROW("end", word, as_schedule_size_state, at_end, REQUIRED), .get_word = get_schedule_end},
     {AS_ROW("schedule", text, as_schedule_size_state, schedule, REQUIRED)},
     {AS_ROW("size", i32, as_schedule_size_state, size, REQUIRED)},
+    {AS_ROW("version", text, as_schedule_size_state, version, REQUIRED), .size = AS_VERSION_SIZE},
     {AS_ROW("void", flag, as_schedule_size_state, is_void, OPTIONAL)},
     {AS_ROW("zero", flag, as_schedule_size_state, is_zero, OPTIONAL)},
     {.name = NULL},

@@ -2,6 +2,7 @@
 schedule without an alert, when it begins, and keep it; at its end, as at that of a floor or of a pause of one direction, the
 size comes down only as rules say. The sandbox lets a reload read a time zone."""
 import datetime
+import json
 import re
 import subprocess
 import zoneinfo
@@ -212,3 +213,66 @@ def test_an_alert_that_fires_on_acts_at_the_end_of_a_pause_down(make, control_pl
     order(daemon, "pause", **{"direction": "down", "for": "3s"})        # only now: all this was to come before its end
     eventually(lambda: size(control_plane, path) == 4, what="after the pause the alert that fires on acts")
     assert daemon.target("web")["paused"] is None
+
+
+def crash(daemon):
+    daemon.kill()
+    daemon.start()
+
+
+def test_what_a_min_has_added_goes_at_its_end(make, control_plane):
+    daemon, path, rules = make({"name": "sale", "from": moment(3), "to": moment(3600), "min": 4, "end": "before"})
+    assert daemon.target("web")["schedules"][0]["end"] == "before"
+    eventually(lambda: size(control_plane, path) == 4)
+    crash(daemon)
+    end_soon(daemon, rules, {"min": 4, "end": "before"})
+    eventually(lambda: size(control_plane, path) == 2)
+    (decision,) = eventually(lambda: decided(daemon, "schedule_ended"))
+    (proposal,) = decision["output"]["proposals"]
+    assert (proposal["schedule"], proposal["rule"], proposal["desired"]) == ("sale", None, 2)
+    steadily(lambda: size(control_plane, path) == 2, seconds=3)
+
+
+@pytest.mark.parametrize("by", ["rule", "controller"])
+def test_a_size_that_something_else_has_set_stays_at_the_end(make, control_plane, by):
+    daemon, path, rules = make({"name": "sale", "from": moment(-60), "to": moment(3600), "min": 4, "end": "min"})
+    eventually(lambda: size(control_plane, path) == 4)
+    if by == "rule":
+        fire(daemon, "Busy")
+        eventually(lambda: size(control_plane, path) == 7)
+        fire(daemon, "Busy", status="resolved")
+    else:
+        control_plane.admin.patch(path, {"spec": {"replicas": 6}})
+    expected = size(control_plane, path)
+    end_soon(daemon, rules, {"min": 4, "end": "min"})
+    eventually(lambda: daemon.target("web")["min"] == 1)
+    steadily(lambda: size(control_plane, path) == expected, seconds=3)
+    assert not decided(daemon, "schedule_ended")
+
+
+def test_a_night_sets_zero_and_the_morning_returns_the_size(make, control_plane):
+    daemon, path, rules = make({"name": "night", "from": moment(3), "to": moment(3600), "min": 0, "max": 0})
+    eventually(lambda: size(control_plane, path) == 0)
+    crash(daemon)
+    fire(daemon, "Busy")
+    eventually(lambda: decided(daemon, "at_max"))
+    fire(daemon, "Busy", status="resolved")
+    steadily(lambda: size(control_plane, path) == 0, seconds=2)
+    end_soon(daemon, rules, {"min": 0, "max": 0})
+    eventually(lambda: size(control_plane, path) == 2)
+    assert [record["output"]["desired"] for record in decided(daemon, "schedule_ended")] == [2]
+    for reason in ("above_max", "schedule_ended"):
+        (decision,) = decided(daemon, reason)
+        again = subprocess.run([daemon.binary, "decide"], input=json.dumps(decision["input"]), capture_output=True, text=True, check=True)
+        assert json.loads(again.stdout)["reason"] == reason
+
+
+def test_a_size_that_a_person_sets_at_night_stays(make, control_plane):
+    daemon, path, rules = make({"name": "night", "from": moment(-60), "to": moment(3600), "min": 0, "max": 0})
+    eventually(lambda: size(control_plane, path) == 0)
+    order(daemon, "scale", replicas=1, force=True)
+    eventually(lambda: size(control_plane, path) == 1)
+    steadily(lambda: size(control_plane, path) == 1, seconds=3)
+    end_soon(daemon, rules, {"min": 0, "max": 0})
+    eventually(lambda: daemon.target("web")["max"] == 10)
+    steadily(lambda: size(control_plane, path) == 1, seconds=3)

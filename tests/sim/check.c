@@ -353,7 +353,7 @@ static void check_intent(struct world *world, const struct as_intent_state *inte
     } else if (intent->rule[0] == '\0') {
         const bool is_taken_back = target->group >= 0 && intent->to < intent->from;
         if (!config->bounds.enforce_bounds && config->schedule_count == 0 &&
-            target->floor.order == 0 && !is_taken_back)
+            target->floor.order == 0 && !is_taken_back && target->scheduled.before_zero == 0)
             fail(world, "%s: an intent without a rule", target->id);
     } else if (!rule || rule->dry_run || !rule->enabled) {
         fail(world, "%s: an intent by %s, which must not act", target->id, intent->rule);
@@ -475,7 +475,8 @@ static void check_decision(struct world *world, const struct as_decision_record 
     check_holds_of_decision(world, record);
     if (world->is_silent && output->reason == AS_REASON_UNCONFIRMED)
         trouble_note(world, TROUBLE_HELD_IN_SILENCE);
-    if (output->desired >= output->replicas || !output->rule)
+    if (output->desired >= output->replicas ||
+        (!output->rule && output->reason != AS_REASON_SCHEDULE_ENDED))
         return;
     for (size_t i = 0; i < record->input->proposal_count; i++) {
         if (record->input->proposals[i].error)

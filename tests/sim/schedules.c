@@ -35,6 +35,12 @@ void schedules_randomize(struct world *world, struct target_spec *target)
             schedule->min = (int32_t)between(world, 1, target->max);
         if (chance(world, 300))
             schedule->max = (int32_t)between(world, target->min + 1, target->max + 6);
+        if (schedule->min > 0) /* not drawn, so that other worlds stay as they were */
+            schedule->end = schedule->from % 4 == 0 ? AS_SCHEDULE_KEEP
+                            : schedule->from % 2    ? AS_SCHEDULE_MIN
+                                                    : AS_SCHEDULE_BEFORE;
+        else if (schedule->max == 0)
+            schedule->is_zero = schedule->from % 2 == 0;
     }
 }
 
@@ -69,6 +75,62 @@ int32_t schedules_get_lowest_max(const struct as_target_config *config)
         if (config->schedules[i].has_max && config->schedules[i].max < lowest)
             lowest = config->schedules[i].max;
     return lowest;
+}
+
+/* What schedules have set */
+
+void schedules_note_applied(struct world *world, struct server_target *target, int32_t from,
+                            int32_t to, bool is_by_rule)
+{
+    const struct as_target_config *config = rules_find_target(world, target->id);
+    const int32_t before_zero = target->scheduled.before_zero;
+    const int32_t added = target->scheduled.added;
+    const bool is_zero = config && to == 0 && schedules_get_lowest_max(config) == 0;
+    target->scheduled.added = target->scheduled.before_zero = 0;
+    if (is_by_rule)
+        return;
+    if (is_zero) {
+        trouble_note(world, TROUBLE_SCHEDULE_SET_0);
+        target->scheduled.before_zero = from;
+        target->scheduled.zero_at = world->now;
+        target->scheduled.rule_changes = world->rule_changes;
+    } else if (from == 0 && before_zero > 0) {
+        target->scheduled.added = to > before_zero ? to - before_zero : 0;
+    } else {
+        target->scheduled.added = added + to - from > 0 ? added + to - from : 0;
+    }
+}
+
+void schedules_note_others(struct server_target *target, int32_t from, int32_t to)
+{
+    target->scheduled.before_zero = 0;
+    if (to >= from)
+        return;
+    target->scheduled.added -= from - to;
+    if (target->scheduled.added < 0)
+        target->scheduled.added = 0;
+}
+
+/* The end of a schedule takes at most what schedules have added, and returns at most the size from
+ * before, or the min in force. */
+static void check_end(struct world *world, const struct as_decision_record *decision)
+{
+    const struct server_target *target = server_find(world, decision->target);
+    const struct as_decision *output = decision->output;
+    const int32_t change = output->desired - output->replicas;
+    if (output->reason != AS_REASON_SCHEDULE_ENDED || target->size != output->replicas)
+        return; /* another size is there already: the request will conflict */
+    trouble_note(world, change < 0 ? TROUBLE_SCHEDULE_TOOK_BACK : TROUBLE_SCHEDULE_RETURNED);
+    const int32_t least = decision->input->config.min > 1 ? decision->input->config.min : 1;
+    const int32_t most =
+        target->scheduled.before_zero > least ? target->scheduled.before_zero : least;
+    if (change < 0 && -change > target->scheduled.added)
+        fail(world, "%s: the end of a schedule takes %d, but schedules have added %d", target->id,
+             -change, target->scheduled.added);
+    if (change > 0 &&
+        (output->replicas > 0 || target->scheduled.before_zero == 0 || output->desired > most))
+        fail(world, "%s: the end of a schedule returns %d after %d", target->id, output->desired,
+             target->scheduled.before_zero);
 }
 
 /* The target's own bounds narrow those in force; a max goes before every min. */
@@ -110,6 +172,18 @@ void schedules_check_decision(struct world *world, const struct as_decision_reco
              input->schedule_count, in_force);
     if (config)
         check_bounds(world, decision, config);
+    check_end(world, decision);
+}
+
+/* A target sleeps although no schedule has kept it at 0 for long, and nothing else set a size. */
+static void check_woken(struct world *world, const struct server_target *target,
+                        const struct as_schedule_bounds *now,
+                        const struct as_schedule_bounds *before)
+{
+    if (target->size == 0 && target->scheduled.before_zero > 0 && now->max > 0 && before->max > 0 &&
+        target->own_max != 0 && target->scheduled.rule_changes == world->rule_changes &&
+        target->scheduled.zero_at < world->now - SETTLED_US)
+        fail(world, "%s: 0 at the end, though the schedule that set it is over", target->id);
 }
 
 /* What neither began nor ended lately. */
@@ -121,12 +195,14 @@ void schedules_check_end(struct world *world)
         const struct as_target_config *config = rules_find_target(world, target->id);
         if (!config || config->schedule_count == 0 || config->is_templated || config->dry_run ||
             world->daemon.config.dry_run || !target->exists || check_get_paused(world, target) ||
-            world->kill_switch.reason || target->stuck_in || target->rival.is_there ||
-            (target->size == 0 && (config->bounds.min > 0 || target->own_min > 0)))
+            world->kill_switch.reason || target->stuck_in || target->rival.is_there)
             continue;
         const struct as_schedule_bounds bounds = schedules_get_bounds(world, config);
         const struct as_schedule_bounds before =
             as_target_config_get_bounds(config, (as_wall_time){now.us - SETTLED_US});
+        check_woken(world, target, &bounds, &before);
+        if (target->size == 0 && (config->bounds.min > 0 || target->own_min > 0))
+            continue; /* it is switched off */
         int32_t min = bounds.min < before.min ? bounds.min : before.min;
         if (!bounds.has_min || !before.has_min)
             continue;

@@ -114,6 +114,7 @@ static void undo(struct world *world, const struct call *call)
     struct server_target *target = call->target;
     if (target->size != call->request.to)
         return;
+    schedules_note_others(target, target->size, call->request.from);
     change_size(world, target, call->request.from, false);
     target->last.overwritten = true;
     trouble_note(world, TROUBLE_ENDED_BADLY_UNDONE);
@@ -174,6 +175,8 @@ static void apply(struct world *world, struct call *call, int32_t to)
         check_silence(world, target);
     const int32_t before = target->size;
     change_size(world, target, to, true);
+    schedules_note_applied(world, target, before, to,
+                           call->rule[0] != '\0' || call->request.is_ordered);
     rivals_note_applied(world, target, before);
     if (!world->is_calm && chance(world, 50))
         target->busy_until = world->now + between(world, 1, 60) * SECOND;
@@ -363,6 +366,7 @@ static void on_arrival(struct world *world, void *subject, uint64_t argument)
 void server_set_size(struct world *world, struct server_target *target, int32_t size)
 {
     check_others_change(world, target);
+    schedules_note_others(target, target->size, size);
     change_size(world, target, size, false);
     trouble_note(world, TROUBLE_SIZE_CHANGED);
     trace(world, "others: %s is now %d", target->id, target->size);

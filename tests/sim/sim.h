@@ -194,6 +194,9 @@ enum trouble {
     TROUBLE_APPROVAL_FREE,
     TROUBLE_DECIDED_AT_REST,
     TROUBLE_SCHEDULE_AT_REST,
+    TROUBLE_SCHEDULE_TOOK_BACK,
+    TROUBLE_SCHEDULE_SET_0,
+    TROUBLE_SCHEDULE_RETURNED,
     TROUBLE_NO_CAPACITY_REFUSED,
     TROUBLE_CLEANED_UP,
     TROUBLE_NO_CAPACITY_ACCEPTED,
@@ -383,6 +386,12 @@ struct server_target {
     int64_t last_up_at, last_down_at, last_return_at; /* before that; INT64_MIN never */
     unsigned silent_steps;                            /* down, since monitoring died */
     struct sim_rival rival;
+    struct {                 /* of schedules: what they have set, and nothing else since */
+        int32_t added;       /* without what others took */
+        int32_t before_zero; /* the size that `max: 0` replaced; 0: none */
+        int64_t zero_at;
+        uint64_t rule_changes; /* then */
+    } scheduled;
     struct { /* of an object, in units: `size` is the amount in units, rounded up */
         bool is_there, is_absent;
         int64_t amount;
@@ -704,6 +713,9 @@ struct as_schedule_bounds schedules_get_bounds(const struct world *world,
 void schedules_get_widest(const struct as_target_config *config, int32_t *min_out,
                           int32_t *max_out);
 int32_t schedules_get_lowest_max(const struct as_target_config *config);
+void schedules_note_applied(struct world *world, struct server_target *target, int32_t from,
+                            int32_t to, bool is_by_rule);
+void schedules_note_others(struct server_target *target, int32_t from, int32_t to);
 void schedules_check_decision(struct world *world, const struct as_decision_record *decision);
 void schedules_check_end(struct world *world); /* of the calm */
 

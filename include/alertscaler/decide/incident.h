@@ -125,6 +125,7 @@ struct as_schedule_size_state {
     bool is_zero; /* by `max: 0`; then `at_end` has no meaning */
     bool is_void; /* something else has set a size since: nothing goes, and nothing returns */
     int32_t before, size; /* before the first of the schedules, and the size that they have set */
+    const char *version;  /* of the object before it had this size; "": it has none */
     bool is_set;          /* in memory */
 };
 
