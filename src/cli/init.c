@@ -1,5 +1,6 @@
 /*
- * `alertscaler init`: a first folder with example files. It never overwrites anything.
+ * `alertscaler init`: a first folder with example files, for this machine or for a cluster. It
+ * never overwrites anything.
  */
 #include "init.h"
 
@@ -113,12 +114,30 @@ static void print_next(const char *folder)
            folder, folder);
 }
 
+static void print_next_kubernetes(const char *folder)
+{
+    printf("%s: alertscaler.yaml, rules.yaml and its tests, kustomization.yaml, manifests.yaml, "
+           "role.yaml,\n"
+           "a token, and schema/ for editors.\n"
+           "Put your Deployment in place of `web`, and its namespace in place of `shop`; put the "
+           "address\n"
+           "of your Prometheus into alertscaler.yaml. Next:\n\n"
+           "    cd %s\n"
+           "    alertscaler check\n"
+           "    alertscaler test tests/*.yaml\n"
+           "    kubectl apply -k .\n"
+           "    kubectl -n alertscaler exec deploy/alertscaler -- alertscaler status\n",
+           folder, folder);
+}
+
 static int init_run(const struct as_args *args)
 {
     const char *folder = args->operands[0];
+    const bool is_kubernetes = as_args_has(args, "kubernetes");
+    const struct init_file *file = is_kubernetes ? init_kubernetes_files : init_files;
     struct as_error error = AS_ERROR_INIT;
     int status = make_folder(folder, &error);
-    for (const struct init_file *file = init_files; status == 0 && file->name; file++)
+    for (; status == 0 && file->name; file++)
         status = write_file(folder, file->name, 0666, file->text, &error);
     if (status == 0)
         status = write_schemas(folder, &error);
@@ -126,11 +145,18 @@ static int init_run(const struct as_args *args)
         status = write_token(folder, &error);
     if (status)
         return as_cli_fail(args, "%s", error.text);
-    print_next(folder);
+    if (is_kubernetes)
+        print_next_kubernetes(folder);
+    else
+        print_next(folder);
     return AS_EXIT_OK;
 }
 
-static const struct as_option options[] = {{0}};
+static const struct as_option options[] = {
+    {.name = "kubernetes",
+     .help = "a folder for a cluster: a rule for one Deployment, by CPU, and manifests"},
+    {0},
+};
 
 const struct as_command as_command_init = {
     .name = "init",
@@ -140,7 +166,11 @@ const struct as_command as_command_init = {
         "DIR is a new folder, or an empty one. `check`, `test` and `serve` accept its files "
         "unchanged.\n"
         "alertmanager.yml is what Alertmanager's own configuration needs; people are still paged.\n"
-        "practice.py is a target to practice on, without a cluster: it needs Python 3.",
+        "practice.py is a target to practice on, without a cluster: it needs Python 3.\n"
+        "With --kubernetes the folder is for a cluster: the size of one Deployment follows its "
+        "CPU, "
+        "without an alert.\n"
+        "`kubectl apply -k DIR` installs alertscaler with these files, as a dry run.",
     .options = options,
     .operands_min = 1,
     .operands_max = 1,

@@ -10,5 +10,6 @@ struct init_file {
 };
 
 extern const struct init_file init_files[];
+extern const struct init_file init_kubernetes_files[]; /* `--kubernetes` */
 
 #endif

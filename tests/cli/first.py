@@ -118,6 +118,72 @@ class Init(Folder):
             self.assertEqual((done.returncode, done.stderr), (2, f"alertscaler init: {name}: {why}\n"))
 
 
+class Kubernetes(unittest.TestCase):
+    """The folder of `init --kubernetes`. tests/integration/test_init_kubernetes.py applies it to an API server."""
+    files = ["alertscaler.yaml", "kustomization.yaml", "manifests.yaml", "role.yaml", "rules.yaml", *SCHEMAS, "tests/rules.yaml", "token"]
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "cluster"
+        self.said = run("init", self.folder, "--kubernetes")
+        self.assertEqual((self.said.returncode, self.said.stderr), (0, ""))
+
+    def test_it_writes_these_files_and_no_other(self):
+        files = sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
+        self.assertEqual(files, self.files)
+        for name in self.files:
+            self.assertIn(name.split("/")[0], self.said.stdout)
+            if name not in ("token", *SCHEMAS):
+                self.assertTrue((self.folder / name).read_text().startswith("#"), name)
+        self.assertEqual(stat.S_IMODE((self.folder / "token").stat().st_mode), 0o600)
+
+    def test_check_and_test_accept_it_without_a_warning(self):
+        done = run("check", "--lint-fatal", cwd=self.folder)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(done.stdout.startswith("1 rule file, 1 target, 1 rule: ok\n"), done.stdout)
+        done = run("test", *(self.folder / "tests").glob("*.yaml"))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_another_deployment_takes_two_words(self):
+        """`web` and `shop` are nothing but the two names."""
+        for file in (*self.folder.glob("*.yaml"), *self.folder.glob("tests/*.yaml")):
+            file.write_text(re.sub(r"\bweb\b", "checkout", re.sub(r"\bshop\b", "payments", file.read_text())))
+        done = run("check", "--lint-fatal", cwd=self.folder)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(run("test", *(self.folder / "tests").glob("*.yaml")).returncode, 0)
+        role, binding = yaml.safe_load_all((self.folder / "role.yaml").read_text())
+        self.assertEqual({role["metadata"]["namespace"], binding["metadata"]["namespace"]}, {"payments"})
+        self.assertEqual([rule["resourceNames"] for rule in role["rules"] if "resourceNames" in rule], [["checkout"]] * 2)
+
+    def test_nothing_is_written_over(self):
+        before = {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
+        done = run("init", "--kubernetes", self.folder)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("is not empty: name a new folder, or an empty one", done.stderr)
+        self.assertEqual(before, {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()})
+
+    def test_its_manifests_are_those_of_deploy(self):
+        """The same objects, but for the one volume that has all files, and the token for commands in the pod."""
+        shipped = {}
+        for name in ("namespace", "serviceaccount", "storage", "deployment", "service"):
+            for item in yaml.safe_load_all((ROOT / f"deploy/kubernetes/{name}.yaml").read_text()):
+                shipped[item["kind"]] = item
+        written = {item["kind"]: item for item in yaml.safe_load_all((self.folder / "manifests.yaml").read_text())}
+        for items in (shipped, written):
+            pod = items["Deployment"]["spec"]["template"]["spec"]
+            container, = pod["containers"]
+            container.pop("env", None)
+            container["volumeMounts"] = [mount for mount in container["volumeMounts"] if mount["name"] == "state"]
+            pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] == "state"]
+        self.assertEqual(written, shipped)
+        rights = yaml.safe_load((ROOT / "deploy/kubernetes/role.yaml").read_text())["rules"]
+        allowed = {(group, resource, verb) for rule in rights for group in rule["apiGroups"] for resource in rule["resources"]
+                   for verb in rule["verbs"]}
+        role = next(yaml.safe_load_all((self.folder / "role.yaml").read_text()))["rules"]
+        wanted = {(group, resource, verb) for rule in role for group in rule["apiGroups"] for resource in rule["resources"]
+                  for verb in rule["verbs"]}
+        self.assertLess(wanted, allowed)
+
+
 class Daemon(Folder):
     """With practice.py and a daemon, on ports of their own."""
     flags = []

@@ -20,8 +20,10 @@ class Versions(unittest.TestCase):
     def test_they_are_that_of_meson(self):
         chart = yaml.safe_load(read("deploy/chart/Chart.yaml"))
         image, = yaml.safe_load(read("deploy/image/kustomization.yaml"))["images"]
+        first, = yaml.safe_load(read("src/cli/init/kubernetes/kustomization.yaml"))["images"]
         found = {"debian/changelog": re.match(r"alertscaler \(([^)]+)\)", read("debian/changelog"))[1],
-                 "Chart.yaml version": chart["version"], "Chart.yaml appVersion": chart["appVersion"], "image": image["newTag"]}
+                 "Chart.yaml version": chart["version"], "Chart.yaml appVersion": chart["appVersion"], "image": image["newTag"],
+                 "init --kubernetes": first["newTag"]}
         self.assertEqual(found, dict.fromkeys(found, self.version))
 
     def test_pages_name_files_of_this_version(self):

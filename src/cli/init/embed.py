@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""embed.py FOLDER NAME... > C: the files that `alertscaler init` writes, as strings in the program."""
+"""embed.py TABLE FOLDER NAME... > C: the files of a folder that `alertscaler init` writes, as strings in the program."""
 import pathlib
 import sys
 
@@ -8,8 +8,8 @@ def quote(line):
     return '"' + line.replace("\\", "\\\\").replace('"', '\\"') + '\\n"'
 
 
-folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:]
-print('#include "cli/init.h"\n\nconst struct init_file init_files[] = {')
+table, folder, names = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
+print(f'#include "cli/init.h"\n\nconst struct init_file {table}[] = {{')
 for name in names:
     lines = (folder / name).read_text(encoding="utf-8").splitlines()
     print(f'    {{"{name}",\n     ' + "\n     ".join(map(quote, lines)) + "},")
