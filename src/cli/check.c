@@ -742,7 +742,7 @@ struct check {
     const struct as_adapters *clusters; /* that ask them; NULL: they are not asked */
     bool is_syntax_only;                /* files named in a configuration are ignored */
     /* what rule files alone need of a configuration */
-    bool needs_guards, needs_watchdog, needs_providers;
+    bool needs_guards, needs_watchdog, needs_providers, needs_prometheus, needs_clusters;
     /* queries */
     const struct as_args *args;
     const struct as_config *http; /* with the access to Prometheus; NULL: as configured */
@@ -808,6 +808,18 @@ static bool rule_needs_proof(const struct as_rule *rule)
             (rule->source.kind == AS_SOURCE_NODES && is_decrease));
 }
 
+/* `default` is always there. A template is filled by an alert, within `allow.clusters`. */
+static bool names_cluster(const struct as_target_config *target)
+{
+    for (size_t i = 0; i < target->address_count; i++) {
+        const struct as_address_field *field = &target->address[i];
+        if (strcmp(field->key, "cluster") == 0 &&
+            !as_str_equal(as_template_get_text(field->value), "default"))
+            return target->kind == &as_target_kind_kubernetes;
+    }
+    return false;
+}
+
 /* Features that need a configuration, so that rule files alone cannot prove them. */
 static void note_needs(struct check *check, const struct as_ruleset *ruleset)
 {
@@ -816,9 +828,12 @@ static void note_needs(struct check *check, const struct as_ruleset *ruleset)
         check->needs_guards = check->needs_guards || rule->guard_kind == AS_GUARD_QUERY;
         check->needs_watchdog = check->needs_watchdog || rule_needs_proof(rule);
     }
-    for (size_t i = 0; i < ruleset->target_count; i++)
+    for (size_t i = 0; i < ruleset->target_count; i++) {
+        const struct as_target_config *target = &ruleset->targets[i];
         check->needs_providers =
-            check->needs_providers || ruleset->targets[i].kind != &as_target_kind_kubernetes;
+            check->needs_providers || target->kind != &as_target_kind_kubernetes;
+        check->needs_clusters = check->needs_clusters || names_cluster(target);
+    }
 }
 
 static void check_rule_files(struct check *check, const char *const *paths, size_t count)
@@ -827,7 +842,9 @@ static void check_rule_files(struct check *check, const char *const *paths, size
     int status = as_config_load_rules(paths, count, &config, &check->diagnostics);
     if (config)
         note_needs(check, config->ruleset);
+    const size_t before = check->query_count;
     add_result(check, status, config);
+    check->needs_prometheus = check->query_count > before;
 }
 
 /* Rule files among the operands are checked together: they may refer to each other. */
@@ -895,7 +912,9 @@ static void print_needs(const struct check *check)
         const char *text;
     } needs[] = {{check->needs_guards, "guards"},
                  {check->needs_watchdog, "a watchdog"},
-                 {check->needs_providers, "providers"}};
+                 {check->needs_providers, "providers"},
+                 {check->needs_prometheus, "Prometheus"},
+                 {check->needs_clusters, "clusters"}};
     const char *separator = "no error; needs the configuration for: ";
     bool is_any = false;
     for (size_t i = 0; i < AS_ARRAY_SIZE(needs); i++) {

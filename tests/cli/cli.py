@@ -190,6 +190,25 @@ class ExternalUrl(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"--web.route-prefix: error: ", done.stderr)
 
+    def test_rule_files_alone_are_never_ok_where_they_need_the_configuration(self):
+        web = {"kubernetes": {"kind": "Deployment", "namespace": "shop", "name": "web"}, "max": 9}
+        east = {**web, "kubernetes": {**web["kubernetes"], "cluster": "east"}}
+        group = {"node_group": {"provider": "mine", "url": "http://127.0.0.1:9/x"}, "max": 9}
+        up, guard = {"scale_up": {"by": 1}}, {"guard": {"query": "up == 1"}}
+        ends = {"on_resolved": {"after": "10m"}}
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "rules.yaml"
+            for target, rule, needs in (
+                    (web, up, "ok"), ({**web, "kubernetes": {**web["kubernetes"], "cluster": "default"}}, up, "ok"),
+                    (web, {**up, **guard}, "guards, Prometheus"), (web, {**up, **ends}, "a watchdog"), (group, up, "providers"),
+                    (web, {**up, **ends, "guard": "none"}, "ok"), (web, {"track": {"value": 1, "query": "up"}}, "Prometheus"),
+                    (east, up, "clusters"), (east, {**up, **ends, **guard}, "guards, Prometheus, clusters")):
+                file.write_text(json.dumps({"targets": {"web": target}, "rules": [{"name": "a", "match": ["a=b"], "target": "web", **rule}]}))
+                done = run("check", str(file))
+                self.assertEqual((done.returncode, done.stderr), (0, b""), rule)
+                said = needs if needs == "ok" else f"no error; needs the configuration for: {needs}"
+                self.assertEqual(done.stdout.decode().splitlines()[0], f"1 rule file, 1 target, 1 rule: {said}")
+
     def test_check_accepts_an_address(self):
         done = run("check", "--web.external-url=https://ops.example.org/scaler/", cwd=self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)
