@@ -195,12 +195,13 @@ class ExternalUrl(unittest.TestCase):
         east = {**web, "kubernetes": {**web["kubernetes"], "cluster": "east"}}
         group = {"node_group": {"provider": "mine", "url": "http://127.0.0.1:9/x"}, "max": 9}
         up, guard = {"scale_up": {"by": 1}}, {"guard": {"query": "up == 1"}}
-        ends = {"on_resolved": {"after": "10m"}}
+        down = {"scale_down": {"by": 1}}
+        ends = {"on_resolved": {"give_back": {"after": "10m"}}}
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "rules.yaml"
             for target, rule, needs in (
                     (web, up, "ok"), ({**web, "kubernetes": {**web["kubernetes"], "cluster": "default"}}, up, "ok"),
-                    (web, {**up, **guard}, "guards, Prometheus"), (web, {**up, **ends}, "a watchdog"), (group, up, "providers"),
+                    (web, {**down, **guard}, "guards, Prometheus"), (web, {**up, **ends}, "a watchdog"), (group, up, "providers"),
                     (web, {**up, **ends, "guard": "none"}, "ok"), (web, {"track": {"value": 1, "query": "up"}}, "Prometheus"),
                     (east, up, "clusters"), (east, {**up, **ends, **guard}, "guards, Prometheus, clusters")):
                 file.write_text(json.dumps({"targets": {"web": target}, "rules": [{"name": "a", "match": ["a=b"], "target": "web", **rule}]}))
