@@ -136,5 +136,24 @@ class Convert(Commands):
         self.check_commands(commands, files)
 
 
+class Tutorials(Commands):
+    """The tutorials without a cluster, line by line. tests/integration/test_tutorials.py runs the others."""
+
+    def check_page(self, name, files):
+        text = (ROOT / f"docs/tutorial-{name}.md").read_text(encoding="utf-8")
+        found = re.findall(r"^```yaml\n# ([\w.-]+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        self.assertEqual([file for file, _ in found], files)
+        commands = read_commands(text)
+        self.assertGreater(len(commands), 1)
+        # the line that names a file is a line of it
+        self.check_commands(commands, [(file, f"# {file}\n{content}") for file, content in found])
+
+    def test_spot_first(self):
+        self.check_page("spot", ["pool-rules.yaml", "pool-config.yaml", "pool-test.yaml"])
+
+    def test_survive_an_oom(self):
+        self.check_page("oom", ["oom-alerts.yaml", "oom-rules.yaml", "oom-test.yaml"])
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0]])
