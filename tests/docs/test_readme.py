@@ -151,6 +151,9 @@ class Tutorials(Commands):
     def test_spot_first(self):
         self.check_page("spot", ["pool-rules.yaml", "pool-config.yaml", "pool-test.yaml"])
 
+    def test_nights_to_zero(self):
+        self.check_page("nights", ["nights-rules.yaml", "nights-test.yaml"])
+
     def test_survive_an_oom(self):
         self.check_page("oom", ["oom-alerts.yaml", "oom-rules.yaml", "oom-test.yaml"])
 
