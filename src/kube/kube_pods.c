@@ -191,9 +191,8 @@ static int pod_read_spec(const struct tree_value *spec, struct as_pod_seen *pod,
     return read_pod_level(spec, pod, error);
 }
 
-/* The name is borrowed from `item`. 0, or -EBADMSG with an error that names pod and field. */
-static int pod_read(const struct tree_value *item, struct as_pod_seen *pod_out,
-                    struct as_error *error)
+int as_kube_pod_read(const struct tree_value *item, struct as_pod_seen *pod_out,
+                     struct as_error *error)
 {
     struct as_pod_seen pod = {.name = NULL};
     struct as_reader root, metadata, spec, status;
@@ -241,21 +240,25 @@ int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
 
 /* Pages */
 
-static int pods_parse_pod(void *context, const struct tree_value *item, struct as_error *error)
+int as_kube_pods_add(struct as_kube_pods *pods, const struct as_pod_seen *pod,
+                     struct as_error *error)
 {
-    struct as_kube_pods *pods = context;
-    struct as_pod_seen pod;
-    int status = pod_read(item, &pod, error);
-    if (status)
-        return status;
     if (pods->count == pods->max) {
         as_error_set(error, "more than %zu pods", pods->max);
         return -E2BIG;
     }
-    pod.name = as_arena_strdup(&pods->names, pod.name);
     pods->items = as_xgrow(pods->items, pods->count, &pods->capacity, sizeof(*pods->items));
-    pods->items[pods->count++] = pod;
+    pods->items[pods->count] = *pod;
+    pods->items[pods->count++].name = as_arena_strdup(&pods->names, pod->name);
     return 0;
+}
+
+static int pods_parse_pod(void *context, const struct tree_value *item, struct as_error *error)
+{
+    struct as_kube_pods *pods = context;
+    struct as_pod_seen pod;
+    int status = as_kube_pod_read(item, &pod, error);
+    return status ? status : as_kube_pods_add(pods, &pod, error);
 }
 
 int as_kube_pods_decode(struct as_kube_pods *pods, const char *json, size_t size, char **next_out,

@@ -14,6 +14,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/decide/observation.h>
+#include <alertscaler/doc/json_tree.h>
 
 #define AS_KUBE_POD_NAME_MAX 253 /* bytes: a DNS subdomain */
 
@@ -24,6 +25,13 @@
  */
 int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
                             struct as_error *error) AS_MUST_USE;
+
+/*
+ * One pod. Its name is borrowed from `item`. requests and limits are sums over spec.containers and
+ * the restartable spec.initContainers, as in HPA; NaN if one of these has no value.
+ */
+int as_kube_pod_read(const struct tree_value *item, struct as_pod_seen *pod_out,
+                     struct as_error *error) AS_MUST_USE;
 
 struct as_kube_pods {
     size_t max; /* pods; more is an error */
@@ -40,12 +48,13 @@ void as_kube_pods_deinit(struct as_kube_pods *pods);
 /*
  * Adds the pods of one page. *next_out is to be freed: the token of the next page, or NULL if this
  * was the last. After a failure only clear and deinit are allowed.
- *
- * requests and limits are sums over spec.containers and the restartable spec.initContainers, as in
- * HPA; NaN if one of these has no value.
  */
 int as_kube_pods_decode(struct as_kube_pods *pods, const char *json, size_t size, char **next_out,
                         struct as_error *error) AS_MUST_USE;
+
+/* Adds a copy of the pod. 0, or -E2BIG. */
+int as_kube_pods_add(struct as_kube_pods *pods, const struct as_pod_seen *pod,
+                     struct as_error *error) AS_MUST_USE;
 
 /* After the last page: sorts by name (bytes). Of duplicate names the last one read is kept. */
 void as_kube_pods_finish(struct as_kube_pods *pods);

@@ -30,6 +30,7 @@
 
 #include "kube_discovery.h"
 #include "kube_events.h"
+#include "kube_pod_watch.h"
 #include "kube_pods.h"
 #include "kube_resize.h"
 #include "kube_writers.h"
@@ -47,6 +48,7 @@ struct kubernetes {
     struct as_kube_discovery *discovery;
     struct as_kube_events *events;
     struct as_kube_others_watch *others;
+    struct as_pod_watches *pods;
     LIST_HEAD(, call) calls;
 };
 
@@ -100,6 +102,8 @@ struct pod_decoder { /* its contexts are calls; the first two as in as_kube_page
                 struct as_error *error);
     void (*clear)(void *context);
     void (*finish)(struct call *call); /* after the last page */
+    /* As after a whole list, out of a watch. False: they are to be listed. NULL: always. */
+    bool (*find)(struct call *call);
 };
 
 /* What of an object is scaled, and how its size is read and set through the API. */
@@ -427,7 +431,8 @@ static void list_selected_pods(struct call *call)
 /* The object is known: its pods are next, if they are needed. */
 static void kube_call_go_on(struct call *call)
 {
-    if (call->selector)
+    const struct pod_decoder *decoder = call->dimension->decoder;
+    if (call->selector && (!decoder->find || !decoder->find(call)))
         list_selected_pods(call);
     else
         kube_call_finish(call);
@@ -696,7 +701,15 @@ static void finish_seen_pods(struct call *call)
     call->has_pods = true;
 }
 
-static const struct pod_decoder seen_pods = {take_seen_pods, clear_seen_pods, finish_seen_pods};
+static bool find_seen_pods(struct call *call)
+{
+    call->has_pods = as_pod_watches_find(call->owner->pods, call->ref->id, get_namespace(call),
+                                         call->selector, &call->pods);
+    return call->has_pods;
+}
+
+static const struct pod_decoder seen_pods = {take_seen_pods, clear_seen_pods, finish_seen_pods,
+                                             find_seen_pods};
 
 static void fill_scale(struct call *call, struct as_observation *observation)
 {
@@ -827,7 +840,7 @@ static void finish_resizable_pods(struct call *call)
 }
 
 static const struct pod_decoder resizable_pods = {take_resizable_pods, clear_resizable_pods,
-                                                  finish_resizable_pods};
+                                                  finish_resizable_pods, NULL};
 
 static as_maybe_time get_newer(as_maybe_time a, as_maybe_time b)
 {
@@ -1059,6 +1072,7 @@ static void kube_target_close_port(struct as_target_port *self)
     struct call *call;
     while ((call = LIST_FIRST(&kubernetes->calls)) != NULL)
         kube_call_free(call);
+    as_pod_watches_free(kubernetes->pods);
     as_kube_others_free(kubernetes->others);
     as_kube_discovery_free(kubernetes->discovery);
     as_kube_client_deinit(&kubernetes->client);
@@ -1086,6 +1100,7 @@ struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
     kubernetes->discovery = as_kube_discovery_new(&kubernetes->client);
     kubernetes->events = as_kube_events_new(&kubernetes->client);
     kubernetes->others = as_kube_others_new(&kubernetes->client);
+    kubernetes->pods = as_pod_watches_new(&kubernetes->client);
     LIST_INIT(&kubernetes->calls);
     return &kubernetes->port;
 }

@@ -61,6 +61,7 @@ struct as_kube_watch {
     struct as_kube_status status; /* of an ERROR event */
     bool is_over;                 /* there was one */
     bool has_event;               /* an event of this watch */
+    bool is_forbidden;            /* the last answer was a 403 */
 };
 
 static as_mono_time kube_watch_get_now(const struct as_kube_watch *watch)
@@ -222,6 +223,7 @@ static bool has_type(const char *content_type, const char *type)
 static int begin_answer(struct as_kube_watch *watch, const char *content_type)
 {
     const bool is_protobuf = has_type(content_type, PROTOBUF);
+    watch->is_forbidden = false;
     const bool is_list = is_listing(watch);
     if (!is_protobuf && !has_type(content_type, JSON)) {
         as_error_set(&watch->refusal, "Content-Type: expected " JSON " or " PROTOBUF);
@@ -304,6 +306,7 @@ static void fail_status(struct as_kube_watch *watch, const struct as_http_respon
     int code = as_kube_stream_read_status(response->body, response->body_size, &status, NULL);
     const char *words = code == 0 ? status.message : "";
     as_error_set(&what, "HTTP %d%s%s", http, *words ? ": " : "", words);
+    watch->is_forbidden = http == FORBIDDEN;
     if (http == GONE) {
         fail_gone(watch, was_list, what.text);
         return;
@@ -457,4 +460,9 @@ as_mono_time as_kube_watch_get_fresh_at(const struct as_kube_watch *watch)
 as_mono_time as_kube_watch_get_confirmed_at(const struct as_kube_watch *watch)
 {
     return watch->confirmed_at;
+}
+
+bool as_kube_watch_is_forbidden(const struct as_kube_watch *watch)
+{
+    return watch->is_forbidden;
 }

@@ -67,6 +67,9 @@ as_mono_time as_kube_watch_get_fresh_at(const struct as_kube_watch *watch);
  * stalls does not count. */
 as_mono_time as_kube_watch_get_confirmed_at(const struct as_kube_watch *watch);
 
+/* The last answer was a 403: the right to list or to watch is missing. */
+bool as_kube_watch_is_forbidden(const struct as_kube_watch *watch);
+
 AS_DEFINE_CLEANUP(struct as_kube_watch *, as_kube_watch_stop)
 
 #endif
