@@ -10,7 +10,8 @@ from harness.wait import eventually
 from test_targets import CREWS, create_pods, make_pod, ready_condition, set_status
 
 TARGETS = 110       # more than 100 need their pods: AS_POD_WATCH_TARGETS
-PODS = 120
+PODS = 72
+BATCH = 8           # observations at a time
 TEAM = "example.com/Team_1"
 TERMS = {
     "app": ["app=a", "app==b", "app!=a", "app in (a,b)", "app in (c)", "app notin (a, c)", "app", "!app", "app="],
@@ -33,7 +34,8 @@ def make_labels(number):
 
 
 def make_any_pod(namespace, number):
-    resources = [{}, {"requests": {"cpu": "100m", "memory": "64Mi"}}, {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Gi"}}]
+    resources = [{}, {"requests": {"cpu": "100m", "memory": "64Mi"}},
+                 {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Gi"}}]
     more = {"finalizers": ["example.com/wait"]} if number % 9 == 0 else {}
     pod = make_pod(namespace, f"pod-{number}", *(resources[(number + i) % 3] for i in range(1 + number % 2)), **more)
     pod["metadata"]["labels"] = make_labels(number)
@@ -115,11 +117,23 @@ def count_requests(plane, verb):
                if line.startswith("apiserver_request_total{") and 'resource="pods"' in line and f'verb="{verb}"' in line)
 
 
-def observe(driver, items):
+def observe_once(driver, items):
     tickets = [driver.start("observe", "kubernetes", workload(item), with_pods=True) for item in items]
-    seen = [driver.wait(ticket) for ticket in tickets]
-    assert {one["outcome"] for one in seen} == {"applied"}, seen
-    return [{**one, "ticket": None} for one in seen]
+    return [{**driver.wait(ticket), "ticket": None} for ticket in tickets]
+
+
+def observe(driver, items):
+    """A busy API server may need a second try."""
+    seen = []
+    for start in range(0, len(items), BATCH):
+        batch = items[start:start + BATCH]
+        for _ in range(3):
+            answers = observe_once(driver, batch)
+            if all(one["outcome"] != "timeout" for one in answers):
+                break
+        assert {one["outcome"] for one in answers} == {"applied"}, answers
+        seen += answers
+    return seen
 
 
 def observe_by_lists(make_driver, kubeconfig, items):
@@ -154,7 +168,8 @@ def test_a_watch_gives_the_pods_of_the_lists(control_plane, namespace, crews, sh
     for number in range(0, PODS, 9):
         release(plane, namespace, number)       # they vanish
     for number in range(1, PODS, 9):
-        plane.admin.patch(f"/api/v1/namespaces/{namespace}/pods/pod-{number}", {"metadata": {"labels": {"app": "c", "tier": None}}})
+        plane.admin.patch(f"/api/v1/namespaces/{namespace}/pods/pod-{number}",
+                          {"metadata": {"labels": {"app": "c", "tier": None}}})
         set_status(plane, namespace, f"pod-{number}", phase="Running", conditions=ready_condition("True", "2026-11-21T09:00:00Z"))
     create_pods(plane, [make_any_pod(namespace, number) for number in range(PODS + 1, PODS + 9)])
     changed = observe_by_lists(make_driver, shipped, crews)
