@@ -92,6 +92,7 @@ def shipped(control_plane, namespace):
 def lister(control_plane, namespace):
     """A kubeconfig without the right to watch pods."""
     plane = control_plane
+    plane.admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": namespace, "name": "lister"}})
     plane.grant(namespace, "lister", [CREW_RULE, {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}])
     return plane.write_kubeconfig("lister", token=plane.account_token(namespace, "lister"))
 
