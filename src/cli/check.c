@@ -33,10 +33,12 @@
 #include <alertscaler/doc/yaml_tree.h>
 #include <alertscaler/http/secret_file.h>
 #include <alertscaler/kube/kube_access.h>
+#include <alertscaler/model/promql.h>
 #include <alertscaler/model/source.h>
 #include <alertscaler/monitoring/prometheus.h>
 #include <alertscaler/rules/config.h>
 #include <alertscaler/rules/external_url.h>
+#include <alertscaler/rules/rule_queries.h>
 #include <alertscaler/rules/web_config.h>
 #include <alertscaler/tools/lint.h>
 
@@ -343,20 +345,16 @@ static void check_targets(const struct as_config *config, const struct as_adapte
 /* --- the queries of rule files --- */
 
 /*
- * Each query is parsed by the server of --prometheus, else by promtool, if it is installed. A
- * template stands only inside a string literal: it is filled with as many letters as it has, so
- * that places stay the same.
+ * Each query is parsed by the server of --prometheus, else by promtool, if it is installed.
  */
 
 #define QUERY_BODY_MAX ((size_t)16 * 1024 * 1024)
 #define QUERY_FORM_MAX ((size_t)3 * AS_QUERY_MAX + 256)
 #define QUERY_VALUES   3 /* shown of a query */
-#define FORMAT_PATH    "/api/v1/format_query"
 
 struct check_query {
-    const struct as_yaml_tree *tree;
-    const struct as_yaml_node *map, *node; /* the query, and the map that it stands in */
-    char *text;                            /* with its templates filled in */
+    struct as_rule_query at;
+    char *text; /* with its templates filled in */
     bool has_templates, is_refused;
 };
 
@@ -367,75 +365,26 @@ struct queries {
     struct check_query *items;
     size_t count, capacity;
     struct http_session *session;
-    bool lacks_format; /* the server has no FORMAT_PATH */
+    bool lacks_format; /* the server has no AS_PROMETHEUS_FORMAT_PATH */
 };
 
-static void collect_query(struct queries *queries, const struct as_yaml_tree *tree,
-                          const struct as_yaml_node *map, const struct as_yaml_node *node)
+static void collect_query(void *context, const struct as_rule_query *query)
 {
-    char *text = as_xstrndup(node->text, node->size), *begin = text, *end;
-    bool has_templates = false;
-    while ((begin = strstr(begin, "{{")) && (end = strstr(begin, "}}"))) {
-        memset(begin, 'x', (size_t)(end + 2 - begin));
-        has_templates = true;
-    }
+    struct queries *queries = context;
+    struct check_query item = {.at = *query};
+    item.text = as_promql_fill(query->text->text, &item.has_templates);
     queries->items =
         as_xgrow(queries->items, queries->count, &queries->capacity, sizeof(*queries->items));
-    queries->items[queries->count++] = (struct check_query){
-        .tree = tree, .map = map, .node = node, .text = text, .has_templates = has_templates};
-}
-
-static void collect_queries(struct queries *queries, const struct as_yaml_tree *tree,
-                            const struct as_yaml_node *node)
-{
-    for (uint32_t i = 0; node && node->kind == AS_YAML_LIST && i < node->count; i++)
-        collect_queries(queries, tree, node->items[i]);
-    for (uint32_t i = 0; node && node->kind == AS_YAML_MAP && i < node->count; i++) {
-        const struct as_yaml_pair *pair = &node->pairs[i];
-        if (pair->value->kind != AS_YAML_SCALAR)
-            collect_queries(queries, tree, pair->value);
-        else if (strcmp(pair->key->text, "query") == 0)
-            collect_query(queries, tree, node, pair->value);
-    }
-}
-
-/* "1:5: parse error: unexpected ...": the place, and what follows it. False: it has no place. */
-static bool split_place(const char *error, size_t *line_out, size_t *column_out,
-                        const char **message_out)
-{
-    for (const char *at = error; (at = strpbrk(at, "0123456789")); at += strspn(at, "0123456789")) {
-        const char *colon = at + strspn(at, "0123456789");
-        const char *end = *colon == ':' ? colon + 1 + strspn(colon + 1, "0123456789") : colon;
-        if (end > colon + 1 && strncmp(end, ": ", 2) == 0) {
-            *line_out = strtoul(at, NULL, 10);
-            *column_out = strtoul(colon + 1, NULL, 10);
-            *message_out = end + 2;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The offset of a place in a text of several lines. */
-static size_t find_offset(const char *text, size_t line, size_t column)
-{
-    const char *at = text;
-    for (; line > 1 && strchr(at, '\n'); line--)
-        at = strchr(at, '\n') + 1;
-    const size_t size = strcspn(at, "\n");
-    return (size_t)(at - text) + (column == 0 ? 0 : column - 1 < size ? column - 1 : size);
+    queries->items[queries->count++] = item;
 }
 
 static void refuse_query(struct queries *queries, struct check_query *query, const char *error)
 {
-    struct as_yaml_node inside = *query->node;
-    const char *message = error;
-    size_t line, column;
+    const char *message;
+    const struct as_yaml_node place = as_rule_query_locate(&query->at, error, &message);
     query->is_refused = true;
-    if (split_place(error, &line, &column, &message))
-        (void)as_yaml_find_inside(query->tree, query->node, find_offset(query->text, line, column),
-                                  &inside.place);
-    as_yaml_report(query->tree, &inside, AS_YAML_SHOW, queries->diagnostics, "query: %s", message);
+    as_yaml_report(query->at.tree, &place, AS_YAML_SHOW, queries->diagnostics, "query: %s",
+                   message);
 }
 
 /* --- by a server --- */
@@ -465,41 +414,27 @@ static json_t *load_answer(const struct as_buf *body)
     return NULL;
 }
 
-/* The status says nothing about the query: credentials, limits, an error of the server. */
-static bool is_undecided(int status)
-{
-    return status / 100 == 5 || status / 100 == 3 || status == 401 || status == 403 ||
-           status == 408 || status == 429;
-}
-
 /* False with an error: the query was not checked. */
 static bool ask_server(struct queries *queries, struct check_query *query, struct as_error *error)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(QUERY_BODY_MAX);
-    json_t *answer = NULL;
+    enum as_prometheus_verdict verdict = AS_PROMETHEUS_NO_API;
     int status = 0;
     if (!queries->lacks_format) {
-        if (post_query(queries, FORMAT_PATH, query, "", &body, &status, error) < 0)
+        if (post_query(queries, AS_PROMETHEUS_FORMAT_PATH, query, "", &body, &status, error) < 0)
             return false;
-        answer = status == 404 ? NULL : load_answer(&body);
-        queries->lacks_format = !answer && !is_undecided(status);
+        verdict = as_prometheus_decode_verdict(status, body.data, body.size, error);
+        queries->lacks_format = verdict == AS_PROMETHEUS_NO_API;
     }
-    if (queries->lacks_format) { /* at this time there is no data: it is parsed, and little more */
-        if (post_query(queries, AS_PROMETHEUS_QUERY_PATH, query, "&time=1&timeout=10s", &body,
+    if (queries->lacks_format) {
+        if (post_query(queries, AS_PROMETHEUS_QUERY_PATH, query, AS_PROMETHEUS_PARSE_ONLY, &body,
                        &status, error) < 0)
             return false;
-        answer = load_answer(&body);
+        verdict = as_prometheus_decode_verdict(status, body.data, body.size, error);
     }
-    const bool is_answered = answer && !is_undecided(status);
-    if (!is_answered)
-        as_error_set(error, "HTTP %d", status);
-    else if (strcmp(json_string_value(json_object_get(answer, "status")), "error") == 0)
-        refuse_query(queries, query,
-                     json_is_string(json_object_get(answer, "error"))
-                         ? json_string_value(json_object_get(answer, "error"))
-                         : "refused without a text");
-    json_decref(answer);
-    return is_answered;
+    if (verdict == AS_PROMETHEUS_REJECTS)
+        refuse_query(queries, query, error->text);
+    return verdict == AS_PROMETHEUS_ACCEPTS || verdict == AS_PROMETHEUS_REJECTS;
 }
 
 /* Equal queries are sent once. */
@@ -639,9 +574,9 @@ static bool ask_promtool(struct queries *queries, struct as_error *error)
 /* The other keys beside the query: the goal that its value is compared with. */
 static void print_goal(const struct check_query *query)
 {
-    for (uint32_t i = 0; i < query->map->count; i++) {
-        const struct as_yaml_pair *pair = &query->map->pairs[i];
-        if (pair->value == query->node || pair->value->kind != AS_YAML_SCALAR)
+    for (uint32_t i = 0; i < query->at.map->count; i++) {
+        const struct as_yaml_pair *pair = &query->at.map->pairs[i];
+        if (pair->value == query->at.text || pair->value->kind != AS_YAML_SCALAR)
             continue;
         fputs(", ", stdout);
         as_safe_text_put(stdout, pair->key->text);
@@ -679,7 +614,7 @@ static void print_values(struct queries *queries)
         AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(QUERY_BODY_MAX);
         struct as_error error = AS_ERROR_INIT;
         int status = 0;
-        printf("%s:%" PRIu32 ": ", as_yaml_get_file(query->tree), query->node->place.line);
+        printf("%s:%" PRIu32 ": ", as_yaml_get_file(query->at.tree), query->at.text->place.line);
         if (query->has_templates) {
             fputs("has templates: no value without an alert", stdout);
         } else if (post_query(queries, AS_PROMETHEUS_QUERY_PATH, query, "&timeout=10s", &body,
@@ -711,7 +646,7 @@ static void queries_init(struct queries *queries, const struct as_config *config
         if (as_yaml_load(config->rule_files[i], &reported, &tree) != AS_YAML_OK)
             continue;
         queries->trees[queries->tree_count++] = tree;
-        collect_queries(queries, tree, as_yaml_find(as_yaml_get_root(tree), "rules"));
+        as_rule_queries_visit(tree, collect_query, queries);
     }
     as_diagnostics_deinit(&reported);
 }

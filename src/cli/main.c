@@ -118,13 +118,15 @@ static void set_permit(struct as_outside *outside, as_permit_fn *get_permit,
 
 static struct as_source_port *new_source(struct as_outside *outside,
                                          const struct as_settings *settings,
-                                         as_source_answer_fn *observer, void *context)
+                                         as_source_answer_fn *observer, as_query_judged_fn *judged,
+                                         void *context)
 {
     const struct as_source_env env = {
         .http = outside->env.http,
         .loop = outside->env.loop,
         .clock = outside->env.clock,
         .observer = observer,
+        .judged = judged,
         .observer_context = context,
     };
     return as_monitoring_new(settings, &env);

@@ -359,6 +359,30 @@ static void status_print_ineffective(const json_t *targets, FILE *out)
     }
 }
 
+/* Rules whose queries the server refuses, of the targets shown; all of them if all targets are
+ * shown, since a rule may have no target yet. */
+static void status_print_query_errors(const json_t *status, const json_t *targets, bool is_all,
+                                      FILE *out)
+{
+    const json_t *rule, *target;
+    size_t i, k;
+    json_array_foreach(json_object_get(json_object_get(status, "data"), "query_errors"), i, rule)
+    {
+        bool is_shown = is_all;
+        json_array_foreach(targets, k, target) is_shown =
+            is_shown ||
+            strcmp(status_get_text(target, "name"), status_get_text(rule, "target")) == 0;
+        if (!is_shown)
+            continue;
+        as_safe_text_put(out, status_get_text(rule, "target"));
+        fputs(": the server refuses a query of the rule ", out);
+        as_safe_text_put(out, status_get_text(rule, "rule"));
+        fputs(": ", out);
+        as_safe_text_put(out, status_get_text(rule, "error"));
+        fputc('\n', out);
+    }
+}
+
 static bool status_has_target(const json_t *targets, const char *id)
 {
     const json_t *target;
@@ -417,12 +441,13 @@ static void status_print_text(const struct as_args *args, json_t *data, FILE *ou
     int unused;
     json_t *status = http_call_ask(args, "/api/v1/status", &problem, &unused);
     print_above(json_object_get(status, "data"), out); /* the table is printed in any case */
-    json_decref(status);
     json_t *targets = json_is_array(data) ? json_incref(data) : json_pack("[O]", data);
     status_print_table(targets, out);
     print_failures(targets, out);
     status_print_others(targets, out);
     status_print_ineffective(targets, out);
+    status_print_query_errors(status, targets, json_is_array(data), out);
+    json_decref(status);
     print_requests(args, targets, out);
     json_decref(targets);
 }

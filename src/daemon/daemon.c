@@ -326,6 +326,7 @@ static void daemon_fill_view(void *context, struct as_view *view_out)
         .not_ready = find_not_ready(daemon),
         .incident_expiry_us = daemon->config->settings.receiver.incident_expiry_us,
         .others = daemon->others,
+        .query_checks = daemon->query_checks,
         .dry_run = daemon->config->settings.dry_run || daemon->options->dry_run,
         .connections = daemon->server ? as_http_server_get_connections(daemon->server) : 0,
         .unanswered = as_receiver_count_waiting(daemon->receiver),
@@ -599,6 +600,7 @@ static void daemon_close_state(struct daemon *daemon)
     if (daemon->targets)
         daemon->targets->close(daemon->targets);
     daemon->targets = NULL;
+    as_query_checks_stop(daemon->query_checks);
     if (daemon->source)
         daemon->source->close(daemon->source);
     daemon->source = NULL;
@@ -679,7 +681,7 @@ static int open_rest(struct daemon *daemon, struct as_store *store, struct as_er
                                                         &daemon->targets, error);
     if (status != 0)
         return status;
-    daemon->source = daemon_new_source(daemon, &daemon->config->settings);
+    daemon_new_source(daemon);
     status = open_shell(daemon, store, error);
     if (status == 0)
         daemon_recover_nodes(daemon);
@@ -1077,6 +1079,7 @@ static void daemon_release(struct daemon *daemon)
     as_kill_switch_free(daemon->halt.kill_switch);
     if (daemon->leader)
         daemon->leader->close(daemon->leader);
+    as_query_checks_free(daemon->query_checks);
     daemon->options->adapters->free_outside(daemon->outside);
     as_history_fill_free(daemon->fill);
     as_api_free(daemon->api);
@@ -1115,6 +1118,7 @@ int as_daemon_run(const struct as_daemon_options *options)
         &(struct as_api_config){daemon.instance, daemon.metrics, daemon_fill_view, &daemon});
     daemon.outside =
         options->adapters->new_outside(daemon.base, &as_system_clock, daemon_on_transfer, &daemon);
+    daemon.query_checks = as_query_checks_new(options->adapters->get_env(daemon.outside)->loop);
     options->adapters->set_permit(daemon.outside, daemon_get_permit, daemon_get_terminate_permit,
                                   daemon_find_rival, daemon_record_nodes, daemon_on_others_found,
                                   daemon_on_nodes_recovered, &daemon);

@@ -500,7 +500,7 @@ static void reload_shell(struct daemon *daemon, struct as_config *old,
     const struct as_config *config = daemon->config;
     daemon_retire_ports(daemon, old);
     daemon->targets = targets;
-    daemon->source = daemon_new_source(daemon, &config->settings);
+    daemon_new_source(daemon);
     const struct as_engine_config engine = daemon_get_engine_config(daemon);
     as_receiver_set_limits(daemon->receiver, config->settings.receiver.repeat_cache,
                            config->settings.receiver.max_connections);

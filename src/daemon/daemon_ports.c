@@ -167,10 +167,17 @@ static void on_source_answer(void *context, const char *source, const char *outc
     as_metrics_on_source(((struct daemon *)context)->metrics, source, outcome, duration_us);
 }
 
-struct as_source_port *daemon_new_source(struct daemon *daemon, const struct as_settings *settings)
+static void on_query_judged(void *context, const char *written, enum as_query_verdict verdict,
+                            const char *error)
 {
-    return daemon->options->adapters->new_source(daemon->outside, settings, on_source_answer,
-                                                 daemon);
+    as_query_checks_note(((struct daemon *)context)->query_checks, written, verdict, error);
+}
+
+void daemon_new_source(struct daemon *daemon)
+{
+    daemon->source = daemon->options->adapters->new_source(
+        daemon->outside, &daemon->config->settings, on_source_answer, on_query_judged, daemon);
+    as_query_checks_start(daemon->query_checks, daemon->config, daemon->source);
 }
 
 static void log_trace(void *context, const struct as_trace_line *line)

@@ -22,6 +22,7 @@
 #include <alertscaler/http/tls_server.h>
 #include <alertscaler/kube/kube_rivals.h>
 #include <alertscaler/log/storage.h>
+#include <alertscaler/monitoring/query_checks.h>
 #include <alertscaler/port/clock.h>
 #include <alertscaler/rules/config.h>
 #include <alertscaler/rules/external_url.h>
@@ -119,6 +120,7 @@ struct daemon {
     bool was_leader, has_led;
     struct as_target_port *targets;
     struct as_source_port *source;
+    struct as_query_checks *query_checks;
     struct retired_list retired;
     struct node_recovery_list recoveries;
     size_t retired_count;
@@ -166,8 +168,8 @@ bool daemon_make_retired_room(struct daemon *daemon) AS_MUST_USE;
 void daemon_close_retired(struct daemon *daemon);                    /* all of them */
 bool daemon_are_ports_idle(const struct daemon *daemon) AS_MUST_USE; /* including retired ones */
 void daemon_on_retire(evutil_socket_t fd, short what, void *context);
-struct as_source_port *daemon_new_source(struct daemon *daemon,
-                                         const struct as_settings *settings) AS_MUST_USE;
+/* By the present configuration; begins to check its queries. */
+void daemon_new_source(struct daemon *daemon);
 
 /* Searches all clusters for nodes that an earlier process marked, if there may be some. */
 void daemon_recover_nodes(struct daemon *daemon);

@@ -93,6 +93,7 @@ static void ask_for(struct as_engine *engine, struct target *target, const struc
         .text = as_arena_strdup(&ask->arena, query->text),
         .form = query->form,
         .pod_label = as_arena_strdup(&ask->arena, query->pod_label),
+        .written = as_arena_strdup(&ask->arena, query->written),
         .is_continuous = always_is_alone(target),
         .flow = {as_arena_strdup(&ask->arena, target->ref->id),
                  as_arena_strdup(&ask->arena, target->sender)},
@@ -119,12 +120,19 @@ static const char *expand(struct as_engine *engine, const struct as_template *te
     return result;
 }
 
+/* NULL: the text is written in the rule. */
+static const char *get_written(const struct as_template *template)
+{
+    return template && !as_template_is_plain(template) ? as_template_get_text(template) : NULL;
+}
+
 static struct as_query query_of_source(const struct as_source *source, const char *text)
 {
     return (struct as_query){
         .text = text,
         .form = source->per_pod ? AS_QUERY_PER_POD : AS_QUERY_NUMBER,
         .pod_label = source->per_pod ? source->pod_label : NULL,
+        .written = get_written(source->query),
     };
 }
 
@@ -149,7 +157,9 @@ static void ask_for_guard(struct as_engine *engine, struct target *target,
                           const struct as_rule *rule, const char *text)
 {
     if (*text && strcmp(text, SOURCES_NO_GUARD) != 0)
-        ask_for(engine, target, rule, &(struct as_query){.text = text, .form = AS_QUERY_ANY});
+        ask_for(engine, target, rule,
+                &(struct as_query){
+                    .text = text, .form = AS_QUERY_ANY, .written = get_written(rule->guard)});
 }
 
 static void source_ask_for_group(struct as_engine *engine, struct target *target,

@@ -35,7 +35,7 @@ static void set_error_of_status(struct as_fetch *fetch, const struct as_http_res
                      response->status, response->location);
     else if (response->status == 404 && fetch->server->missing)
         as_error_set(&fetch->error, "HTTP 404: %s", fetch->server->missing);
-    else if (*text)
+    else if ((fetch->has_message = *text != '\0'))
         as_error_set(&fetch->error, "HTTP %d: %s", response->status, text);
     else
         as_error_set(&fetch->error, "HTTP %d", response->status);
@@ -82,8 +82,10 @@ static void on_answer(void *context, const struct as_http_response *response)
 {
     struct as_fetch *fetch = context;
     fetch->transfer = NULL;
+    fetch->status = response->outcome == AS_HTTP_ANSWERED ? response->status : 0;
     fetch->outcome = judge(fetch, response);
-    if (fetch->outcome == AS_FETCH_OK) {
+    if (fetch->outcome == AS_FETCH_OK ||
+        (fetch->outcome == AS_FETCH_REFUSED && fetch->server->reads_errors)) {
         fetch->done(fetch->context, response->body, response->body_size);
     } else {
         as_error_wrap(&fetch->error, "%s", fetch->server->name);

@@ -10,6 +10,8 @@
 #include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/fair_queue.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/monitoring/alertmanager_list.h>
@@ -22,7 +24,8 @@
  * and write them into their logs.
  *
  * At most `max_queries` requests are under way. Queries of alerts go first; queries of `always`
- * rules wait for them. Equal queries of one moment are one request.
+ * rules wait for them. Equal queries of one moment are one request. Queries that are only parsed go
+ * last, and leave one place free.
  */
 
 #define FORM_MAX (3 * (size_t)AS_QUERY_MAX + 128) /* every byte escaped, and the time-out */
@@ -31,10 +34,13 @@
 
 struct as_prometheus_source {
     struct as_server server;
+    struct as_server format, parse; /* of queries that are only parsed */
+    bool lacks_format;
     unsigned max, under_way;
     struct as_fair_queue queue; /* requests for alerts, that wait or are under way */
     TAILQ_HEAD(question_list, question) continuous; /* the same of `always` rules alone */
     LIST_HEAD(, question) questions;                /* all */
+    TAILQ_HEAD(parsing_list, parsing) parsings;     /* all, in order */
 };
 
 struct caller { /* one query */
@@ -42,6 +48,7 @@ struct caller { /* one query */
     uint64_t call_id;
     as_source_queried_fn *done;
     void *context;
+    char *written; /* NULL: as the text of the question */
 };
 
 struct question {                   /* one request */
@@ -59,6 +66,30 @@ struct question {                   /* one request */
     struct as_fetch fetch;
 };
 
+struct parsing { /* one query that is only parsed */
+    TAILQ_ENTRY(parsing) in_order;
+    struct as_prometheus_source *owner;
+    char *text;
+    bool is_begun;
+    uint64_t call_id;
+    as_source_parsed_fn *done;
+    void *context;
+    struct as_fetch fetch;
+};
+
+static struct as_server make_parse_server(const struct as_prometheus_source *source,
+                                          const struct as_prometheus_settings *settings,
+                                          const char *path)
+{
+    struct as_server server = source->server; /* with its credentials */
+    server.name = as_xstrdup(source->server.name);
+    server.reads_errors = true;
+    if (server.timeout_us > AS_PARSE_TIMEOUT_US)
+        server.timeout_us = AS_PARSE_TIMEOUT_US;
+    as_server_set_url(&server, settings->url, path);
+    return server;
+}
+
 /* Borrows both arguments. */
 static struct as_prometheus_source *prometheus_new(const struct as_prometheus_settings *settings,
                                                    const struct as_source_env *env)
@@ -74,10 +105,13 @@ static struct as_prometheus_source *prometheus_new(const struct as_prometheus_se
         .read_error = as_prometheus_decode_error,
     };
     as_server_set_url(&source->server, settings->url, AS_PROMETHEUS_QUERY_PATH);
+    source->format = make_parse_server(source, settings, AS_PROMETHEUS_FORMAT_PATH);
+    source->parse = make_parse_server(source, settings, AS_PROMETHEUS_QUERY_PATH);
     source->max = settings->max_queries > 0 ? (unsigned)settings->max_queries : 1;
     as_fair_queue_init(&source->queue, source->max < 2 ? 2 : source->max);
     TAILQ_INIT(&source->continuous);
     LIST_INIT(&source->questions);
+    TAILQ_INIT(&source->parsings);
     return source;
 }
 
@@ -95,6 +129,7 @@ static void question_free(struct question *question)
     source->under_way -= question->is_begun;
     while ((caller = STAILQ_FIRST(&question->callers))) {
         STAILQ_REMOVE_HEAD(&question->callers, next);
+        free(caller->written);
         free(caller);
     }
     as_flow_deinit(&question->flow);
@@ -103,16 +138,31 @@ static void question_free(struct question *question)
     free(question);
 }
 
+static void parsing_free(struct parsing *parsing)
+{
+    struct as_prometheus_source *source = parsing->owner;
+    as_fetch_cancel(&parsing->fetch);
+    TAILQ_REMOVE(&source->parsings, parsing, in_order);
+    source->under_way -= parsing->is_begun;
+    free(parsing->text);
+    free(parsing);
+}
+
 /* Cancels all requests. */
 static struct as_prometheus_source *prometheus_free(struct as_prometheus_source *source)
 {
     struct question *question;
+    struct parsing *parsing;
     if (!source)
         return NULL;
     while ((question = LIST_FIRST(&source->questions)) != NULL)
         question_free(question);
+    while ((parsing = TAILQ_FIRST(&source->parsings)) != NULL)
+        parsing_free(parsing);
     as_http_auth_free(source->server.auth);
     as_server_deinit(&source->server);
+    as_server_deinit(&source->format);
+    as_server_deinit(&source->parse);
     free(source);
     return NULL;
 }
@@ -132,6 +182,24 @@ static enum as_fetch_outcome prometheus_decode(const struct question *question, 
 
 static void begin_waiting(struct as_prometheus_source *source);
 
+/* Tells what the answer shows about the query, if it shows anything. */
+static void question_report_verdict(const struct question *question, enum as_fetch_outcome outcome,
+                                    const char *error)
+{
+    const struct as_source_env *env = question->owner->server.env;
+    const struct as_fetch *fetch = &question->fetch;
+    const struct caller *caller;
+    const bool is_accepted =
+        outcome == AS_FETCH_OK || outcome == AS_FETCH_NO_DATA || outcome == AS_FETCH_UNUSABLE;
+    const bool is_refused = outcome == AS_FETCH_REFUSED && fetch->has_message &&
+                            as_prometheus_is_refusal(fetch->status);
+    if (!env->judged || (!is_accepted && !is_refused))
+        return;
+    STAILQ_FOREACH (caller, &question->callers, next)
+        env->judged(env->observer_context, caller->written ? caller->written : question->text,
+                    is_accepted ? AS_QUERY_ACCEPTED : AS_QUERY_REFUSED, is_refused ? error : "");
+}
+
 static void on_fetched(void *context, const char *body, size_t size)
 {
     struct question *question = context;
@@ -148,6 +216,7 @@ static void on_fetched(void *context, const char *body, size_t size)
         result.error = error;
     }
     as_fetch_count(&question->fetch, outcome);
+    question_report_verdict(question, outcome, result.error);
     question->is_answered = true;
     LIST_REMOVE(question, entry);
     STAILQ_FOREACH (caller, &question->callers, next)
@@ -176,6 +245,8 @@ static void question_begin(struct question *question)
             on_fetched, question);
 }
 
+static bool parsing_begin(struct as_prometheus_source *source);
+
 static void begin_waiting(struct as_prometheus_source *source)
 {
     while (source->under_way < source->max) {
@@ -183,10 +254,14 @@ static void begin_waiting(struct as_prometheus_source *source)
         struct question *question =
             item ? (struct question *)(void *)item : TAILQ_FIRST(&source->continuous);
         if (!question)
-            return;
+            break;
         if (question->is_continuous)
             TAILQ_REMOVE(&source->continuous, question, in_order);
         question_begin(question);
+    }
+    while (source->under_way == 0 || source->under_way + 1 < source->max) {
+        if (!parsing_begin(source))
+            return;
     }
 }
 
@@ -245,12 +320,97 @@ static void prometheus_query(struct as_prometheus_source *source, uint64_t call_
 {
     struct question *question = question_find(source, query);
     struct caller *caller = as_xcalloc(1, sizeof(*caller));
-    *caller = (struct caller){.call_id = call_id, .done = done, .context = context};
+    *caller = (struct caller){
+        .call_id = call_id,
+        .done = done,
+        .context = context,
+        .written = query->written ? as_xstrdup(query->written) : NULL,
+    };
     if (!question)
         question = question_new(source, query);
     else if (!query->is_continuous)
         question_promote(question);
     STAILQ_INSERT_TAIL(&question->callers, caller, next);
+    begin_waiting(source);
+}
+
+/* Queries that are only parsed. The metrics do not count them. */
+
+static void parsing_send(struct parsing *parsing);
+
+static void on_parsed(void *context, const char *body, size_t size)
+{
+    static const enum as_query_verdict verdicts[] = {
+        [AS_PROMETHEUS_ACCEPTS] = AS_QUERY_ACCEPTED,
+        [AS_PROMETHEUS_REJECTS] = AS_QUERY_REFUSED,
+        [AS_PROMETHEUS_NO_API] = AS_QUERY_UNCHECKED,
+        [AS_PROMETHEUS_UNDECIDED] = AS_QUERY_UNCHECKED,
+    };
+    struct parsing *parsing = context;
+    struct as_prometheus_source *source = parsing->owner;
+    const struct as_fetch *fetch = &parsing->fetch;
+    struct as_error error = fetch->error;
+    enum as_prometheus_verdict verdict = AS_PROMETHEUS_UNDECIDED;
+    char text[AS_QUERY_ERROR_MAX];
+    if (body)
+        verdict = as_prometheus_decode_verdict(fetch->status, body, size, &error);
+    if (verdict == AS_PROMETHEUS_NO_API && fetch->server == &source->format) {
+        source->lacks_format = true;
+        parsing_send(parsing);
+        return;
+    }
+    as_str_copy_line(verdict == AS_PROMETHEUS_ACCEPTS ? "" : error.text, text, sizeof(text));
+    parsing->done(parsing->context, parsing->call_id, verdicts[verdict], text);
+    parsing_free(parsing);
+    begin_waiting(source);
+}
+
+static void parsing_send(struct parsing *parsing)
+{
+    struct as_prometheus_source *source = parsing->owner;
+    const struct as_server *server = source->lacks_format ? &source->parse : &source->format;
+    AS_CLEANUP(as_buf_deinit) struct as_buf form = AS_BUF_INIT(FORM_MAX);
+    as_buf_append_str(&form, "query=");
+    as_encode_percent(&form, parsing->text, strlen(parsing->text), "");
+    if (source->lacks_format)
+        as_buf_append_str(&form, AS_PROMETHEUS_PARSE_ONLY);
+    if (as_buf_check(&form) < 0)
+        as_fetch_fail(&parsing->fetch, server, "the query is longer than 16 KiB", on_parsed,
+                      parsing);
+    else
+        as_fetch_start(
+            &parsing->fetch, server, NULL,
+            &(struct as_fetch_body){"application/x-www-form-urlencoded", form.data, form.size},
+            on_parsed, parsing);
+}
+
+/* False: none waits. */
+static bool parsing_begin(struct as_prometheus_source *source)
+{
+    struct parsing *parsing = TAILQ_FIRST(&source->parsings);
+    while (parsing && parsing->is_begun)
+        parsing = TAILQ_NEXT(parsing, in_order);
+    if (!parsing)
+        return false;
+    parsing->is_begun = true;
+    source->under_way++;
+    parsing_send(parsing);
+    return true;
+}
+
+/* As as_source_port.parse. */
+static void prometheus_parse(struct as_prometheus_source *source, uint64_t call_id,
+                             const char *text, as_source_parsed_fn *done, void *context)
+{
+    struct parsing *parsing = as_xcalloc(1, sizeof(*parsing));
+    *parsing = (struct parsing){
+        .owner = source,
+        .text = as_xstrdup(text),
+        .call_id = call_id,
+        .done = done,
+        .context = context,
+    };
+    TAILQ_INSERT_TAIL(&source->parsings, parsing, in_order);
     begin_waiting(source);
 }
 
@@ -594,6 +754,12 @@ static void run_query(struct as_source_port *self, uint64_t call_id, const struc
     prometheus_query(((struct monitoring *)self)->prometheus, call_id, query, done, context);
 }
 
+static void run_parse(struct as_source_port *self, uint64_t call_id, const char *text,
+                      as_source_parsed_fn *done, void *context)
+{
+    prometheus_parse(((struct monitoring *)self)->prometheus, call_id, text, done, context);
+}
+
 static void list_alerts(struct as_source_port *self, uint64_t call_id, as_source_listed_fn *done,
                         void *context)
 {
@@ -612,7 +778,12 @@ struct as_source_port *as_monitoring_new(const struct as_settings *settings,
                                          const struct as_source_env *env)
 {
     struct monitoring *monitoring = as_xcalloc(1, sizeof(*monitoring));
-    monitoring->port = (struct as_source_port){run_query, list_alerts, monitoring_close_port};
+    monitoring->port = (struct as_source_port){
+        .query = run_query,
+        .list_alerts = list_alerts,
+        .parse = run_parse,
+        .close = monitoring_close_port,
+    };
     monitoring->env = *env;
     monitoring->prometheus = prometheus_new(&settings->prometheus, &monitoring->env);
     monitoring->alertmanager = alertmanager_new(&settings->alertmanager, &monitoring->env);

@@ -330,6 +330,37 @@ void as_prometheus_decode_error(const char *json, size_t size, char text_out[AS_
     as_str_copy_line(error.text, text_out, AS_QUERY_ERROR_MAX);
 }
 
+bool as_prometheus_is_refusal(int status)
+{
+    return status / 100 == 4 && status != 401 && status != 403 && status != 408 && status != 429;
+}
+
+/* The status says nothing about the query. */
+static bool prometheus_is_undecided(int status)
+{
+    return status / 100 != 2 && !as_prometheus_is_refusal(status);
+}
+
+enum as_prometheus_verdict as_prometheus_decode_verdict(int status, const char *json, size_t size,
+                                                        struct as_error *error)
+{
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(AS_DOCUMENT_MEMORY_MAX(size));
+    as_error_set(error, "HTTP %d", status);
+    if (prometheus_is_undecided(status))
+        return AS_PROMETHEUS_UNDECIDED;
+    const bool is_read = status != 404 && json && tree_load(&tree, json, size, NULL) == 0;
+    const char *word = is_read ? tree_find_text(tree.root, "status") : NULL;
+    if (!word)
+        return AS_PROMETHEUS_NO_API;
+    if (strcmp(word, "error") != 0)
+        return status / 100 == 2 ? AS_PROMETHEUS_ACCEPTS : AS_PROMETHEUS_UNDECIDED;
+    if (!as_prometheus_is_refusal(status))
+        return AS_PROMETHEUS_UNDECIDED;
+    const char *text = tree_find_text(tree.root, "error");
+    as_error_set(error, "%s", as_str_is_empty(text) ? "refused without a text" : text);
+    return AS_PROMETHEUS_REJECTS;
+}
+
 /* Range queries. */
 
 #define PROMETHEUS_RANGE_TIME_MAX_S 253402300799.0 /* the end of the year 9999 */

@@ -23,6 +23,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/kube/kube_rivals.h>
+#include <alertscaler/monitoring/query_checks.h>
 #include <alertscaler/runtime/shell.h>
 #include <alertscaler/runtime/version.h>
 
@@ -260,6 +261,10 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                           "Goal that a rule with track holds its value at, while its alert fires.",
                           METRIC_GAUGE,
                           {"rule", "target"}},
+    [METRIC_RULE_QUERY_ERROR] = {"alertscaler_rule_query_error",
+                                 "1: the server refuses a query of the rule.",
+                                 METRIC_GAUGE,
+                                 {"rule"}},
     [METRIC_GROUP_NODES] = {"alertscaler_group_nodes",
                             "Nodes of a node group by the last look, by state.",
                             METRIC_GAUGE,
@@ -1117,6 +1122,18 @@ static void print_rules(struct printing *p)
         as_engine_visit_rules(p->view->engine, print_rule, &rules);
 }
 
+/* Rules without a query have no series. */
+static void print_query_errors(struct printing *p)
+{
+    const struct as_ruleset *ruleset = p->view->ruleset;
+    for (size_t i = 0; p->view->engine && ruleset && i < ruleset->rule_count; i++) {
+        const struct as_rule *rule = &ruleset->rules[i];
+        const bool is_failing = as_query_checks_find_error(p->view->query_checks, rule) != NULL;
+        if (rule->source.query || rule->guard)
+            print_sample(p, "", &(struct label){"rule", rule->name}, 1, is_failing);
+    }
+}
+
 static void print_ineffective_rule(void *context, const struct as_ineffective_view *view)
 {
     struct target_printing *rules = context;
@@ -1318,6 +1335,7 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_TARGET_OTHERS] = print_targets,
     [METRIC_RULE_VALUE] = print_rules,
     [METRIC_RULE_GOAL] = print_rules,
+    [METRIC_RULE_QUERY_ERROR] = print_query_errors,
     [METRIC_GROUP_NODES] = print_targets,
     [METRIC_GROUP_REQUESTED] = print_targets,
     [METRIC_GROUP_CLOSED] = print_targets,

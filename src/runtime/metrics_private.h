@@ -44,6 +44,7 @@ enum metric { /* in printing order */
               METRIC_TARGET_OTHERS,
               METRIC_RULE_VALUE,
               METRIC_RULE_GOAL,
+              METRIC_RULE_QUERY_ERROR,
               METRIC_GROUP_NODES,
               METRIC_GROUP_REQUESTED,
               METRIC_GROUP_CLOSED,

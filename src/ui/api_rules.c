@@ -7,6 +7,7 @@
 
 #include <alertscaler/base/number.h>
 #include <alertscaler/doc/rows.h>
+#include <alertscaler/monitoring/query_checks.h>
 
 #include "api_private.h"
 
@@ -251,6 +252,17 @@ static void rule_target_write(struct as_json_writer *json, const struct as_row *
     as_json_write_string(json, ruleset->targets[((const struct as_rule *)base)->target].name);
 }
 
+static void rule_query_error_write(struct as_json_writer *json, const struct as_row *row,
+                                   const void *base)
+{
+    const struct as_view *view = &api_get_request(json)->view;
+    const char *error = as_query_checks_find_error(view->query_checks, base);
+    if (error)
+        as_json_write_string(json, error);
+    else
+        as_json_write_null(json);
+}
+
 static bool rule_has_no_fallback(const void *rule)
 {
     return ((const struct as_rule *)rule)->fallback.at_least == 0;
@@ -278,6 +290,7 @@ static const struct as_row rule_rows[] = {
     {API_HOOK("guard", rule_guard_write)},
     {AS_ROW("dry_run", flag, as_rule, dry_run, REQUIRED)},
     {AS_ROW("enabled", flag, as_rule, enabled, REQUIRED)},
+    {API_HOOK("query_error", rule_query_error_write)},
     {.name = NULL},
 };
 

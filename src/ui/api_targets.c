@@ -10,6 +10,7 @@
 #include <alertscaler/doc/rows.h>
 #include <alertscaler/kube/kube_rivals.h>
 #include <alertscaler/model/forbidden.h>
+#include <alertscaler/monitoring/query_checks.h>
 #include <alertscaler/runtime/version.h>
 
 #include "api_private.h"
@@ -78,6 +79,35 @@ static const struct as_row action_log_rows[] = {
     {.name = NULL},
 };
 
+struct failing_rule_answer {
+    const char *rule, *target, *error;
+};
+
+static const struct as_row failing_rule_rows[] = {
+    {AS_ROW("rule", text, failing_rule_answer, rule, REQUIRED)},
+    {AS_ROW("target", text, failing_rule_answer, target, REQUIRED)},
+    {AS_ROW("error", text, failing_rule_answer, error, REQUIRED)},
+    {.name = NULL},
+};
+
+static void write_failing_rule(void *context, const struct as_rule *rule, const char *error)
+{
+    struct as_json_writer *json = context;
+    const struct as_ruleset *ruleset = api_get_request(json)->view.ruleset;
+    as_rows_write(
+        json, failing_rule_rows,
+        &(struct failing_rule_answer){rule->name, ruleset->targets[rule->target].name, error});
+}
+
+static void status_query_errors_write(struct as_json_writer *json, const struct as_row *row,
+                                      const void *base)
+{
+    const struct as_view *view = &api_get_request(json)->view;
+    as_json_begin_array(json);
+    as_query_checks_visit_failing(view->query_checks, view->ruleset, write_failing_rule, json);
+    as_json_end_array(json);
+}
+
 static const struct as_row status_rows[] = {
     {AS_ROW("version", text, status_answer, version, REQUIRED)},
     {AS_ROW("revision", text, status_answer, revision, REQUIRED)},
@@ -96,6 +126,7 @@ static const struct as_row status_rows[] = {
     {AS_ROW("config_digest", text, as_view, config_digest, REQUIRED), STATUS},
     {AS_ROW_CHARS("rules_digest", as_ruleset, digest, REQUIRED), RULESET},
     {AS_ROW("rules", u64, as_ruleset, rule_count, REQUIRED), RULESET},
+    {API_HOOK("query_errors", status_query_errors_write)},
     {AS_ROW("targets", u64, status_answer, counts.targets, REQUIRED)},
     {AS_ROW("incidents_open", u64, status_answer, counts.incidents_open, REQUIRED)},
     {AS_ROW("connections", u32, as_view, connections, REQUIRED), STATUS},

@@ -25,6 +25,7 @@
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/model/forbidden.h>
+#include <alertscaler/monitoring/query_checks.h>
 #include <alertscaler/rules/external_url.h>
 #include <alertscaler/runtime/version.h>
 #include <alertscaler/ui/chart.h>
@@ -871,11 +872,39 @@ static bool page_is_dry(const struct api_request *request, const struct as_targe
     return !request->view.dry_run && target->config && target->config->dry_run;
 }
 
+struct failing_search {
+    const struct api_request *request;
+    const struct as_target_view *target;
+    bool is_found;
+};
+
+static void page_match_failing(void *context, const struct as_rule *rule, const char *error)
+{
+    struct failing_search *search = context;
+    const struct as_target_config *config = &search->request->view.ruleset->targets[rule->target];
+    search->is_found =
+        search->is_found ||
+        (config == search->target->config &&
+         page_may_see_rule(search->request, rule->name, search->target->name, search->target->id));
+}
+
+/* The server refuses a query of a rule that leads to the target. */
+static bool page_has_failing_rule(const struct api_request *request,
+                                  const struct as_target_view *target)
+{
+    struct failing_search search = {.request = request, .target = target};
+    as_query_checks_visit_failing(request->view.query_checks, request->view.ruleset,
+                                  page_match_failing, &search);
+    return search.is_found;
+}
+
 void target_print_signs(const struct api_request *request, const struct as_target_view *target)
 {
     struct as_buf *out = page_get_out(request);
     if (target->last_failure != AS_REASON_APPLIED)
         page_print_pill(out, "bad", as_reason_get_word(target->last_failure));
+    if (page_has_failing_rule(request, target))
+        page_print_pill(out, "bad", "query fails");
     if (target->open_incidents > 0)
         as_buf_printf(out, "<span class=\"pill warn\">%zu firing</span> ", target->open_incidents);
     if (target->pause.is_set)
@@ -925,12 +954,13 @@ static bool is_failing(const struct as_target_view *target)
 static const struct state {
     const char *word, *title;
     bool (*has)(const struct as_target_view *target);
+    bool has_rules; /* also targets with rules whose queries fail */
 } states[] = {
-    {"", "all", is_any},
-    {"firing", "firing", is_firing},
-    {"locked", "locked", page_is_locked},
-    {"paused", "paused", is_paused},
-    {"failing", "failing", is_failing},
+    {"", "all", is_any, false},
+    {"firing", "firing", is_firing, false},
+    {"locked", "locked", page_is_locked, false},
+    {"paused", "paused", is_paused, false},
+    {"failing", "failing", is_failing, true},
 };
 
 static const char *get_label(const struct as_target_view *target)
@@ -1030,7 +1060,10 @@ static struct wanted read_wanted(const struct api_request *request)
 static void page_collect(void *context, const struct as_target_view *target)
 {
     struct wanted *wanted = context;
-    if (!wanted->state->has(target) ||
+    const bool has_state =
+        wanted->state->has(target) ||
+        (wanted->state->has_rules && page_has_failing_rule(wanted->request, target));
+    if (!has_state ||
         (wanted->text && !strcasestr(target->name, wanted->text) &&
          !strcasestr(target->id, wanted->text)) ||
         !page_may_see_target(wanted->request, target->name, target->id))

@@ -12,6 +12,7 @@
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/monitoring/query_checks.h>
 
 #include "api_private.h"
 #include "page.h"
@@ -449,6 +450,53 @@ static void page_home_print_state(const struct api_request *request)
     as_buf_append_str(out, "</dl>\n");
 }
 
+#define FAILING_SHOWN 100
+
+struct failing_rows {
+    struct api_request *request;
+    struct html_table table;
+    size_t count;
+};
+
+static void page_home_print_failing_rule(void *context, const struct as_rule *rule,
+                                         const char *error)
+{
+    static const struct html_column titles[] = {
+        {.title = "Rule"}, {.title = "Target"}, {.title = "Answer of the server"}};
+    struct failing_rows *rows = context;
+    struct api_request *request = rows->request;
+    struct as_buf *out = page_get_out(request);
+    const char *target = request->view.ruleset->targets[rule->target].name;
+    if (!page_may_see_rule(request, rule->name, target, "") || rows->count++ >= FAILING_SHOWN)
+        return;
+    if (rows->count == 1) {
+        page_part(request, "Rules whose queries fail");
+        html_table_begin(&rows->table, out, "Rules whose queries fail", titles,
+                         AS_ARRAY_SIZE(titles));
+    }
+    html_row_begin(&rows->table);
+    html_cell(&rows->table);
+    page_link_rule(request, out, rule->name);
+    html_cell(&rows->table);
+    page_link(request, out, "/?q=", target, target);
+    html_cell(&rows->table);
+    html_text(out, error);
+    html_row_end(&rows->table);
+}
+
+/* Nothing if there are none. */
+static void page_home_print_failing_rules(struct api_request *request)
+{
+    struct failing_rows rows = {.request = request};
+    as_query_checks_visit_failing(request->view.query_checks, request->view.ruleset,
+                                  page_home_print_failing_rule, &rows);
+    if (rows.count > 0)
+        html_table_end(&rows.table);
+    if (rows.count > FAILING_SHOWN)
+        as_buf_printf(page_get_out(request), "<p class=\"dim\">and %zu more</p>\n",
+                      rows.count - FAILING_SHOWN);
+}
+
 void page_answer_home(struct api_request *request)
 {
     struct as_buf *out = page_get_out(request);
@@ -466,6 +514,7 @@ void page_answer_home(struct api_request *request)
     }
     page_print_approvals(request, NULL);
     target_rows_print(request);
+    page_home_print_failing_rules(request);
     page_print_blocked(request);
     page_part(request, "Open incidents");
     if (incident_rows_print(request, INCIDENTS_SHOWN, NULL) > INCIDENTS_SHOWN) {

@@ -7,6 +7,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/monitoring/query_checks.h>
 #include <alertscaler/tools/explain.h>
 
 #include "page.h"
@@ -160,6 +161,8 @@ static void print_row(struct html_table *table, const struct api_request *reques
         page_print_pill(out, "", "off");
     if (rule->dry_run)
         page_print_pill(out, "warn", "dry run");
+    if (as_query_checks_find_error(request->view.query_checks, rule))
+        page_print_pill(out, "bad", "query fails");
     html_cell(table);
     print_matchers(out, rule);
     html_cell(table);

@@ -9,6 +9,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/kube/kube_rivals.h>
+#include <alertscaler/monitoring/query_checks.h>
 #include <alertscaler/ui/chart.h>
 
 #include "api_private.h"
@@ -105,6 +106,26 @@ static void page_target_print_others(const struct api_request *request,
     }
 }
 
+struct failing_notes {
+    const struct api_request *request;
+    const struct as_target_view *target;
+};
+
+static void print_failing_rule(void *context, const struct as_rule *rule, const char *error)
+{
+    const struct failing_notes *notes = context;
+    const struct as_target_view *target = notes->target;
+    struct as_buf *out = page_get_out(notes->request);
+    if (&notes->request->view.ruleset->targets[rule->target] != target->config ||
+        !page_may_see_rule(notes->request, rule->name, target->name, target->id))
+        return;
+    as_buf_append_str(out, "<p class=\"note bad\">The server refuses a query of the rule ");
+    page_link_rule(notes->request, out, rule->name);
+    as_buf_append_str(out, ": ");
+    html_text(out, error);
+    as_buf_append_str(out, "</p>\n");
+}
+
 static void print_notes(const struct api_request *request, const struct as_target_view *target)
 {
     struct as_buf *out = page_get_out(request);
@@ -114,6 +135,8 @@ static void print_notes(const struct api_request *request, const struct as_targe
         page_print_pause(request, &target->pause);
         as_buf_append_str(out, "</p>\n");
     }
+    as_query_checks_visit_failing(request->view.query_checks, request->view.ruleset,
+                                  print_failing_rule, &(struct failing_notes){request, target});
     if (target->last_failure != AS_REASON_APPLIED) {
         as_buf_append_str(out, "<p class=\"note bad\">The last attempt to read or set its size "
                                "failed. ");

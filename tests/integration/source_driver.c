@@ -118,7 +118,8 @@ static void carry_out(const json_t *command)
 int main(int argc, char **argv)
 {
     struct driver *driver = driver_open();
-    struct as_source_env env = {driver->http, driver->loop, &driver->clock, count, NULL};
+    struct as_source_env env = {
+        .http = driver->http, .loop = driver->loop, .clock = &driver->clock, .observer = count};
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
     struct as_config *config = NULL;
     if (as_config_load(driver_get_option(argv, "--config"), &config, &diagnostics) != 0) {

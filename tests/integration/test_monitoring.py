@@ -57,6 +57,8 @@ class PlayedPrometheus:
         self.url = self._server.url
 
     def _handle(self, asked):
+        if asked.path == "/api/v1/format_query":
+            return 200, {}, {"status": "success", "data": "formatted"}
         assert asked.path == "/api/v1/query", asked.path
         query, = urllib.parse.parse_qs(asked.body.decode())["query"]
         self.asked.append(query)

@@ -172,7 +172,8 @@ static void port_close(struct as_source_port *self)
 struct as_source_port *source_open_port(struct world *world)
 {
     struct sim_source *source = as_xcalloc(1, sizeof(*source));
-    source->port = (struct as_source_port){port_query, port_list, port_close};
+    source->port =
+        (struct as_source_port){.query = port_query, .list_alerts = port_list, .close = port_close};
     source->world = world;
     source->generation = world->daemon.generation;
     return &source->port;

@@ -30,6 +30,10 @@ typedef void as_transfer_fn(void *context, const char *client_name, const char *
 typedef void as_source_answer_fn(void *context, const char *source, const char *outcome,
                                  int64_t duration_us);
 
+/* An answer of monitoring shows the server's verdict about a query. */
+typedef void as_query_judged_fn(void *context, const char *written, enum as_query_verdict verdict,
+                                const char *error);
+
 /* A file to read, or a program to run. */
 typedef void as_file_visitor_fn(void *context, const char *path, bool is_program);
 
@@ -71,7 +75,8 @@ struct as_adapters {
                        as_nodes_recovered_fn *nodes_recovered, void *context);
     struct as_source_port *(*new_source)(struct as_outside *outside,
                                          const struct as_settings *settings,
-                                         as_source_answer_fn *observer, void *context)AS_MUST_USE;
+                                         as_source_answer_fn *observer, as_query_judged_fn *judged,
+                                         void *context)AS_MUST_USE;
     /* For what people are told. Borrows outside and settings until it is closed. */
     struct as_messenger *(*new_messenger)(struct as_outside *outside,
                                           const struct as_settings *settings)AS_MUST_USE;

@@ -29,7 +29,8 @@ struct as_query {
     enum as_query_form form;
     const char *pod_label; /* per pod */
     struct as_flow flow;
-    bool is_continuous; /* only `always` rules need it: the queries of alerts go first */
+    bool is_continuous;  /* only `always` rules need it: the queries of alerts go first */
+    const char *written; /* in the rule file, with templates; NULL: as `text` */
 };
 
 struct as_sample {
@@ -51,6 +52,9 @@ struct as_query_result {
     const struct as_sample *samples; /* AS_QUERY_PER_POD: not empty, values finite */
     size_t sample_count;
 };
+
+/* The server's verdict about a query, whatever it would return. */
+enum as_query_verdict { AS_QUERY_ACCEPTED, AS_QUERY_REFUSED, AS_QUERY_UNCHECKED };
 
 /*
  * Alertmanager's list of firing alerts, with the receivers of their groups: the answer to a resync.

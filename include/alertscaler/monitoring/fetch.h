@@ -26,6 +26,7 @@ struct as_server {
     int64_t timeout_us;
     size_t max_response;
     bool ignores_body;   /* a 2xx is enough */
+    bool reads_errors;   /* `done` gets the body of any status */
     const char *missing; /* what a 404 means, for people; NULL: nothing else */
     as_server_read_error_fn *read_error;
 };
@@ -46,7 +47,8 @@ enum as_fetch_outcome {
     AS_FETCH_UNREACHABLE
 };
 
-/* `body` is that of a success ("" if it is not read); NULL: the fetch has an error. */
+/* `body` is that of a success ("" if it is not read), or of any status if the server's
+ * `reads_errors` is set; NULL: the fetch has an error. */
 typedef void as_fetch_done_fn(void *context, const char *body, size_t size);
 
 struct as_fetch { /* the caller's; must not move until done or cancelled; all zero at first */
@@ -57,6 +59,8 @@ struct as_fetch { /* the caller's; must not move until done or cancelled; all ze
     struct as_timer *timer;
     as_mono_time started;
     enum as_fetch_outcome outcome;
+    int status;       /* of the answer; 0: none */
+    bool has_message; /* the error is the server's own text */
     size_t ignored;   /* bytes of a body that is not read */
     bool is_accepted; /* the head of a 2xx has come */
     struct as_error error;

@@ -28,6 +28,10 @@ struct as_source_env {
      * NULL.
      */
     void (*observer)(void *context, const char *source, const char *outcome, int64_t duration_us);
+    /* An answer shows the server's verdict about a query of `query`: accepted, or refused by a 4xx
+     * with a text. `written`: the query in the rule file. May be NULL; has the same context. */
+    void (*judged)(void *context, const char *written, enum as_query_verdict verdict,
+                   const char *error);
     void *observer_context;
 };
 
@@ -44,6 +48,9 @@ struct as_source_port *as_monitoring_new(const struct as_settings *settings,
 #define AS_QUERY_RESPONSE_MAX        ((size_t)16 * 1024 * 1024)
 #define AS_ALERT_LIST_RESPONSE_MAX   ((size_t)64 * 1024 * 1024)
 #define AS_ALERT_STATUS_RESPONSE_MAX ((size_t)4 * 1024 * 1024) /* with the configuration */
+
+/* Time for one query that is only parsed, unless the time of a query is shorter. */
+#define AS_PARSE_TIMEOUT_US (10 * AS_US_PER_S)
 
 /* Time for one list, and as much for the status of its Alertmanager. The time of a query is
  * configured. */

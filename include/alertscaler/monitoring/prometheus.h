@@ -8,6 +8,7 @@
 #ifndef ALERTSCALER_MONITORING_PROMETHEUS_H
 #define ALERTSCALER_MONITORING_PROMETHEUS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,7 +20,12 @@
 #include <alertscaler/model/labels.h>
 #include <alertscaler/model/source.h>
 
-#define AS_PROMETHEUS_QUERY_PATH "/api/v1/query"
+#define AS_PROMETHEUS_QUERY_PATH  "/api/v1/query"
+#define AS_PROMETHEUS_FORMAT_PATH "/api/v1/format_query" /* of 2.38 and later */
+
+/* What follows a query at AS_PROMETHEUS_QUERY_PATH, if the server lacks the other path: at this
+ * time there is no data, so the server only parses the query. */
+#define AS_PROMETHEUS_PARSE_ONLY "&time=1&timeout=10s"
 
 /* Appends the form (application/x-www-form-urlencoded) that runs `query` at the present time. */
 void as_prometheus_encode_query(const char *query, int64_t timeout_us, struct as_buf *out);
@@ -39,6 +45,20 @@ enum as_prometheus_outcome {
 enum as_prometheus_outcome as_prometheus_decode_query(
     const char *json, size_t size, const struct as_query *query, struct as_arena *arena,
     struct as_query_result *result_out) AS_MUST_USE;
+
+/* The server's verdict about a query that it was sent to only parse. */
+enum as_prometheus_verdict {
+    AS_PROMETHEUS_ACCEPTS,
+    AS_PROMETHEUS_REJECTS,  /* the error is the server's text */
+    AS_PROMETHEUS_NO_API,   /* 404, or no answer of Prometheus' API: the server lacks the path */
+    AS_PROMETHEUS_UNDECIDED /* the status is about something else: credentials, limits, a fault */
+};
+
+/* Reads the answer. All verdicts but ACCEPTS set the error. */
+enum as_prometheus_verdict as_prometheus_decode_verdict(int status, const char *json, size_t size,
+                                                        struct as_error *error) AS_MUST_USE;
+/* Whether an answer of this status with `status: error` refuses the query itself. */
+bool as_prometheus_is_refusal(int status);
 
 /* From the body of another status: "bad_data: invalid parameter ..."; "" if it has no error. */
 void as_prometheus_decode_error(const char *json, size_t size, char text_out[AS_QUERY_ERROR_MAX]);

@@ -13,6 +13,9 @@
  * callback. */
 typedef void as_source_queried_fn(void *context, uint64_t call_id,
                                   const struct as_query_result *result);
+/* `error`: the server's text if the query is refused, or why it is unchecked; else "". */
+typedef void as_source_parsed_fn(void *context, uint64_t call_id, enum as_query_verdict verdict,
+                                 const char *error);
 typedef void as_source_listed_fn(void *context, uint64_t call_id, const struct as_alert_list *list);
 
 struct as_source_port {
@@ -22,6 +25,10 @@ struct as_source_port {
     /* Reads all firing alerts, silenced, inhibited and muted ones too, from every Alertmanager. */
     void (*list_alerts)(struct as_source_port *self, uint64_t call_id, as_source_listed_fn *done,
                         void *context);
+    /* Lets the server parse a query, which reads no data. All other queries go first. NULL: this
+     * source cannot. */
+    void (*parse)(struct as_source_port *self, uint64_t call_id, const char *text,
+                  as_source_parsed_fn *done, void *context);
     void (*close)(struct as_source_port *self); /* no callbacks afterwards; frees it too */
 };
 

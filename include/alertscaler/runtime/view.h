@@ -19,7 +19,8 @@
 #include <alertscaler/port/target.h>
 
 struct as_external_url;
-struct as_others; /* kube/kube_rivals.h */
+struct as_others;       /* kube/kube_rivals.h */
+struct as_query_checks; /* monitoring/query_checks.h */
 
 struct as_view {
     as_mono_time mono;
@@ -42,8 +43,9 @@ struct as_view {
     size_t unanswered;                 /* notifications that are not durable yet */
     uint64_t cache_hits, cache_misses; /* bodies of notifications found, or not, in the cache */
     size_t cache_bytes;
-    const struct as_others *others;       /* who else aims at targets; NULL: nobody */
-    const struct as_target_port *targets; /* NULL: none */
+    const struct as_others *others;             /* who else aims at targets; NULL: nobody */
+    const struct as_query_checks *query_checks; /* NULL: none fails */
+    const struct as_target_port *targets;       /* NULL: none */
     void (*visit_facts)(const struct as_target_port *targets, as_facts_visit_fn *visit,
                         void *context); /* as in adapters.h */
 };

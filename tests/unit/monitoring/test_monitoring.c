@@ -39,6 +39,23 @@ static void count(void *context, const char *source, const char *outcome, int64_
     counted_us = duration_us;
 }
 
+static char judged[512]; /* "query: verdict error; ..." */
+
+static void append_verdict(const char *text, enum as_query_verdict verdict, const char *error)
+{
+    static const char *const words[] = {"accepted", "refused", "unchecked"};
+    const size_t size = strlen(judged);
+    snprintf(judged + size, sizeof(judged) - size, "%s%s: %s%s%s", size ? "; " : "", text,
+             words[verdict], *error ? " " : "", error);
+}
+
+static void note_verdict(void *context, const char *written, enum as_query_verdict verdict,
+                         const char *error)
+{
+    cr_expect_eq(context, &world);
+    append_verdict(written, verdict, error);
+}
+
 static void setup(void)
 {
     world_init(&world);
@@ -55,7 +72,8 @@ static void setup(void)
 
 static void open_port(void)
 {
-    const struct as_source_env env = {&world.http, &world.loop, &world.clock, count, &world};
+    const struct as_source_env env = {&world.http, &world.loop,  &world.clock,
+                                      count,       note_verdict, &world};
     port = as_monitoring_new(&settings, &env);
 }
 
@@ -390,6 +408,159 @@ Test(monitoring, a_later_equal_query_has_its_own_answer)
     send(2, "a", true);
     world_run(&world);
     cr_expect_eq(world.request_count, 2);
+}
+
+#define REFUSAL(type, text)                                                                        \
+    "{\"status\":\"error\",\"errorType\":\"" type "\",\"error\":\"" text "\"}"
+#define FORMAT_PATH "/api/v1/format_query"
+
+Test(monitoring, an_answer_shows_whether_the_server_accepts_the_query)
+{
+    static const struct {
+        struct world_answer answer;
+        const char *judged;
+    } rows[] = {
+        {{.status = 200, .body = DATA("scalar", "[1,\"1\"]")}, "a{{b}}: accepted"},
+        {{.status = 200, .body = DATA("vector", "[]")}, "a{{b}}: accepted"},
+        {{.status = 200, .body = DATA("scalar", "[1,\"NaN\"]")}, "a{{b}}: accepted"},
+        {{.status = 422, .body = REFUSAL("execution", "many-to-many")},
+         "a{{b}}: refused Prometheus: HTTP 422: execution: many-to-many"},
+        {{.status = 400, .body = REFUSAL("bad_data", "1:1: parse error")},
+         "a{{b}}: refused Prometheus: HTTP 400: bad_data: 1:1: parse error"},
+        {{.status = 422, .body = "<html>"}, ""},
+        {{.status = 401, .body = REFUSAL("x", "y")}, ""},
+        {{.status = 403, .body = REFUSAL("x", "y")}, ""},
+        {{.status = 408, .body = REFUSAL("x", "y")}, ""},
+        {{.status = 429, .body = REFUSAL("x", "y")}, ""},
+        {{.status = 503, .body = REFUSAL("timeout", "y")}, ""},
+        {{.status = 200, .body = REFUSAL("internal", "y")}, ""},
+        {{.status = 200, .body = "<html>"}, ""},
+        {{.outcome = AS_HTTP_UNREACHABLE, .error = "x"}, ""},
+    };
+    const struct as_query query = {.text = "a", .form = AS_QUERY_NUMBER, .written = "a{{b}}"};
+    open_port();
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct world_answer said = rows[i].answer;
+        said.method = "POST";
+        said.path = QUERY_PATH;
+        judged[0] = '\0';
+        world_answer(&world, said);
+        port->query(port, 1, &query, keep_answer, NULL);
+        world_run(&world);
+        cr_expect_str_eq(judged, rows[i].judged, "row %zu: %s", i, judged);
+    }
+}
+
+static void note_parsed(void *context, uint64_t call_id, enum as_query_verdict verdict,
+                        const char *error)
+{
+    char number[32];
+    snprintf(number, sizeof(number), "%" PRIu64, call_id);
+    append_verdict(number, verdict, error);
+}
+
+Test(monitoring, a_server_parses_a_query)
+{
+    static const struct {
+        struct world_answer format, query; /* query: of a server without the first path */
+        const char *judged;
+    } rows[] = {
+        {.format = {.status = 200, .body = "{\"status\":\"success\",\"data\":\"up\"}"},
+         .judged = "1: accepted"},
+        {.format = {.status = 400, .body = REFUSAL("bad_data", "1:5: parse\\nerror")},
+         .judged = "1: refused 1:5: parse error"},
+        {.format = {.status = 422, .body = "{\"status\":\"error\"}"},
+         .judged = "1: refused refused without a text"},
+        {.format = {.status = 503, .body = REFUSAL("x", "y")}, .judged = "1: unchecked HTTP 503"},
+        {.format = {.status = 429, .body = REFUSAL("x", "y")}, .judged = "1: unchecked HTTP 429"},
+        {.format = {.status = 200, .body = REFUSAL("x", "y")}, .judged = "1: unchecked HTTP 200"},
+        {.format = {.outcome = AS_HTTP_UNREACHABLE, .error = "gone"},
+         .judged = "1: unchecked Prometheus: unreachable: gone"},
+        {.format = {.status = 404, .body = "404 page not found"},
+         .query = {.method = "POST", .status = 200, .body = DATA("vector", "[]")},
+         .judged = "1: accepted"},
+        {.format = {.status = 400, .body = "unsupported path requested"},
+         .query = {.method = "POST", .status = 422, .body = REFUSAL("422", "unsupported")},
+         .judged = "1: refused unsupported"},
+        {.format = {.status = 404, .body = "404 page not found"},
+         .query = {.method = "POST", .status = 404, .body = "404 page not found"},
+         .judged = "1: unchecked HTTP 404"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct world_answer format = rows[i].format, query = rows[i].query;
+        open_port();
+        format.method = "POST";
+        format.path = "http://prom:9090" FORMAT_PATH;
+        query.path = "http://prom:9090" QUERY_PATH;
+        judged[0] = counted[0] = '\0';
+        world_answer(&world, format);
+        if (query.method)
+            world_answer(&world, query);
+        port->parse(port, 1, "up == 1", note_parsed, NULL);
+        cr_expect_str_eq(judged, "", "in the same turn");
+        world_run(&world);
+        cr_expect_str_eq(judged, rows[i].judged, "row %zu: %s", i, judged);
+        cr_expect_str_eq(last_request()->body, query.method
+                                                   ? "query=up%20%3D%3D%201&time=1&timeout=10s"
+                                                   : "query=up%20%3D%3D%201");
+        cr_expect_str_eq(counted, "", "not a query of a decision");
+        if (query.method) { /* the server is known to lack the other path */
+            world_answer(&world, query);
+            port->parse(port, 1, "up", note_parsed, NULL);
+            world_run(&world);
+        }
+        port->close(port);
+    }
+    port = NULL;
+}
+
+Test(monitoring, a_query_that_is_only_parsed_waits_for_all_queries)
+{
+    settings.prometheus.max_queries = 3;
+    settings.prometheus.timeout_us = AS_US_PER_MIN;
+    open_port();
+    for (int i = 0; i < 4; i++)
+        answer("POST", FORMAT_PATH, 200, "{\"status\":\"success\",\"data\":\"up\"}");
+    for (int i = 0; i < 2; i++)
+        answer("POST", QUERY_PATH, 200, DATA("scalar", "[1,\"1\"]"));
+    for (uint64_t i = 0; i < 4; i++)
+        port->parse(port, i, "up", note_parsed, NULL);
+    cr_expect_eq(world.request_count, 2, "one place stays free");
+    cr_expect_eq(last_request()->timeout_us, AS_PARSE_TIMEOUT_US);
+    send(5, "a", false);
+    send(6, "b", true);
+    cr_expect_eq(world.request_count, 3);
+    world_run(&world);
+    cr_assert_eq(world.request_count, 6);
+    cr_expect(strstr(world.requests[2].url, QUERY_PATH) != NULL);
+    cr_expect(strstr(world.requests[3].url, QUERY_PATH) != NULL, "before the waiting parses");
+    cr_expect_str_eq(answered, "5 6 ");
+}
+
+Test(monitoring, a_server_with_one_place_parses_one_query_at_a_time)
+{
+    settings.prometheus.max_queries = 1;
+    open_port();
+    for (int i = 0; i < 2; i++)
+        answer("POST", FORMAT_PATH, 200, "{\"status\":\"success\",\"data\":\"up\"}");
+    port->parse(port, 1, "up", note_parsed, NULL);
+    port->parse(port, 2, "up", note_parsed, NULL);
+    cr_expect_eq(world.request_count, 1);
+    world_run(&world);
+    cr_expect_str_eq(judged, "1: accepted; 2: accepted");
+}
+
+Test(monitoring, nothing_is_parsed_after_the_end)
+{
+    open_port();
+    for (uint64_t i = 0; i < 3; i++)
+        port->parse(port, i, "up", note_parsed, NULL);
+    settings.prometheus.max_queries = 2;
+    port->close(port);
+    port = NULL;
+    world_run(&world);
+    cr_expect_str_eq(judged, "");
+    cr_expect(world.requests[0].is_cancelled);
 }
 
 Test(monitoring, nothing_is_told_after_the_end)

@@ -603,6 +603,19 @@ Test(metrics, bound_the_rules_of_templates)
 }
 
 /* The first increase of a counter is visible as one; who waits is shown while it waits. */
+Test(metrics, show_rules_whose_queries_fail)
+{
+    print(AS_METRICS_TEXT);
+    expect_none("alertscaler_rule_query_error{");
+    world_refuse_query(&world, 0, "sun(x)", "unknown function");
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_rule_query_error{rule=\"slow\"} 1");
+    expect_none("alertscaler_rule_query_error{rule=\"each\"}"); /* it has no query */
+    as_query_checks_note(world.query_checks, "sun(x)", AS_QUERY_ACCEPTED, "");
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_rule_query_error{rule=\"slow\"} 0");
+}
+
 Test(metrics, show_what_waits_for_a_person)
 {
     world.ruleset->rules[0].approval =

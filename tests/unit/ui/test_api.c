@@ -488,6 +488,20 @@ Test(api, the_kill_switch_is_no_credential)
     expect_text(get("/api/v1/status", ""), "paused.who", "kill switch file");
 }
 
+Test(api, shows_rules_whose_queries_fail)
+{
+    cr_assert_eq(json_array_size(at(get("/api/v1/status", ""), "query_errors")), 0);
+    expect_null(get("/api/v1/rules", ""), "0.query_error");
+    world_refuse_query(&world, 0, "sun(x)", "unknown \"sun\"");
+    const json_t *errors = at(get("/api/v1/status", ""), "query_errors");
+    cr_assert_eq(json_array_size(errors), 1);
+    expect_text(errors, "0.rule", "slow");
+    expect_text(errors, "0.target", "checkout");
+    expect_text(errors, "0.error", "unknown \"sun\"");
+    expect_text(get("/api/v1/rules", ""), "0.query_error", "unknown \"sun\"");
+    expect_null(at(json, "data"), "1.query_error");
+}
+
 Test(api, shows_rules_as_they_are_written)
 {
     struct as_rule *rule = &world.ruleset->rules[0];

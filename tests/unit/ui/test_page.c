@@ -317,6 +317,31 @@ Test(page, a_failure_says_why)
     expect(ask("/rules", "", 200), "<b>1 failed</b>");
 }
 
+Test(page, a_query_that_fails_is_shown_with_its_rule_and_target)
+{
+    notify("Slow", NULL);
+    notify("Each", "cart");
+    expect(ask("/", "state=failing", 200), "No target fits.");
+    expect_none(exchange.body, "query fails");
+    world_refuse_query(&world, 0, "sun(x)", "unknown <sun>");
+    const char *body = ask("/", "state=failing", 200);
+    expect(body, ">checkout</a>");
+    expect_none(body, "/targets/kubernetes/default/apps/v1/Deployment/shop/cart\"");
+    expect(body, "<span class=\"pill bad\">query fails</span>");
+    expect(body, "Rules whose queries fail");
+    expect(body, "unknown &lt;sun&gt;");
+    body = ask("/targets/checkout", "", 200);
+    expect(body, "<p class=\"note bad\">The server refuses a query of the rule ");
+    expect(body, ": unknown &lt;sun&gt;</p>");
+    expect_none(ask("/targets/kubernetes/default/apps/v1/Deployment/shop/cart", "", 200),
+                "query fails");
+    expect(ask("/rules", "q=slow", 200), "<span class=\"pill bad\">query fails</span>");
+    expect_none(ask("/rules", "q=each", 200), "query fails");
+    who = "narrow"; /* sees the other rule only */
+    expect_none(ask("/", "", 200), "sun");
+    who = "";
+}
+
 /* As `explain` says it, with what followed, and the document as `decide` takes it. */
 Test(page, a_decision_is_explained)
 {

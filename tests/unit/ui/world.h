@@ -15,6 +15,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/engine/engine.h>
 #include <alertscaler/model/labels.h>
+#include <alertscaler/monitoring/query_checks.h>
 #include <alertscaler/runtime/metrics.h>
 #include <alertscaler/runtime/shell.h>
 #include <alertscaler/ui/api.h>
@@ -33,6 +34,7 @@ struct world {
     uint64_t requests;
     int64_t skew_us;        /* of the wall clock, when looked at */
     const char *credential; /* through which notifications come; NULL: none is needed */
+    struct as_query_checks *query_checks; /* NULL: world_refuse_query was not called */
 };
 
 /* Credentials that the engine knows: one may everything, one only the rule `each`. */
@@ -178,9 +180,36 @@ static inline void world_open(struct world *world)
     world->metrics = as_metrics_new();
 }
 
+static inline struct as_timer *world_start_no_timer(struct as_loop *self, int64_t delay_us,
+                                                    as_timer_fn *expired, void *context)
+{
+    return NULL;
+}
+
+static inline void world_cancel_no_timer(struct as_loop *self, struct as_timer *timer)
+{
+}
+
+/* The rule gets a query that the server refuses. */
+static inline void world_refuse_query(struct world *world, size_t rule, const char *query,
+                                      const char *error)
+{
+    static struct as_loop loop = {world_start_no_timer, world_cancel_no_timer};
+    static struct as_source_port source;
+    const struct as_config config = {.ruleset = world->ruleset};
+    struct as_source *own = &world->ruleset->rules[rule].source;
+    own->kind = AS_SOURCE_QUERY;
+    cr_assert_eq(as_template_new(query, &own->query, NULL), 0);
+    world->query_checks = as_query_checks_new(&loop);
+    as_query_checks_start(world->query_checks, &config, &source);
+    for (int i = 0; i < AS_QUERY_REFUSALS; i++)
+        as_query_checks_note(world->query_checks, query, AS_QUERY_REFUSED, error);
+}
+
 static inline void world_close(struct world *world)
 {
     as_api_free(world->api);
+    as_query_checks_free(world->query_checks);
     as_metrics_free(world->metrics);
     as_engine_free(world->engine);
     as_ruleset_free(world->ruleset);
@@ -236,6 +265,7 @@ static inline struct as_view world_look(const struct world *world)
         .scopes = world_scopes,
         .scope_count = AS_ARRAY_SIZE(world_scopes),
         .config_digest = "c0ffee",
+        .query_checks = world->query_checks,
         .leader = {.is_leader = true, .identity = "one", .holder = "one"},
         .connections = 7,
         .unanswered = 5,
