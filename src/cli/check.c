@@ -23,6 +23,7 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/time.h>
 #include <alertscaler/daemon/adapters.h>
 #include <alertscaler/daemon/daemon_process.h>
 #include <alertscaler/daemon/web_tls.h>
@@ -35,6 +36,7 @@
 #include <alertscaler/kube/kube_access.h>
 #include <alertscaler/model/promql.h>
 #include <alertscaler/model/source.h>
+#include <alertscaler/model/template.h>
 #include <alertscaler/monitoring/prometheus.h>
 #include <alertscaler/rules/config.h>
 #include <alertscaler/rules/external_url.h>
@@ -635,6 +637,275 @@ static void print_values(struct queries *queries)
     }
 }
 
+/* --- hints about them --- */
+
+/*
+ * Queries that are right, but may not mean what they say. The server knows which metrics it
+ * scrapes, how often, and of which type. What it does not know gives no hint.
+ */
+
+#define METRICS_MAX 1000 /* that the server is asked about */
+
+struct metric_facts {
+    const char *name; /* in a query; not ended by a NUL */
+    size_t name_size;
+    bool has_metadata, is_scraped, is_gauge; /* the latter two, if the first is set */
+    const char *namespace;                   /* of a target: NULL: not asked yet */
+    bool has_other;                          /* series in this namespace, and in another one */
+};
+
+struct query_hints {
+    struct queries *queries;
+    const struct check_query *query;       /* the present one */
+    const struct as_target_config *target; /* of its rule; NULL: a guard, or not known */
+    struct metric_facts *metrics;
+    size_t metric_count, metric_capacity;
+    int64_t interval_us; /* the shortest of the server; 0: not known; below 0: not asked yet */
+    bool has_namespace_hint;
+};
+
+/* At the place of a byte of the query. */
+AS_PRINTF(3, 4)
+static void check_hint(const struct query_hints *hints, size_t offset, const char *format, ...)
+{
+    const struct as_rule_query *at = &hints->query->at;
+    struct as_yaml_node inside = *at->text;
+    va_list arguments;
+    (void)as_yaml_find_inside(at->tree, at->text, offset, &inside.place);
+    va_start(arguments, format);
+    as_yaml_vreport(at->tree, &inside, AS_SEVERITY_HINT, AS_YAML_SHOW, hints->queries->diagnostics,
+                    format, arguments);
+    va_end(arguments);
+}
+
+/* The member `data` of the answer to a GET; NULL: none. A new reference. */
+static json_t *get_server_data(struct queries *queries, const char *path)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(QUERY_BODY_MAX);
+    struct as_error error = AS_ERROR_INIT;
+    if (http_session_get(queries->session, path, QUERY_BODY_MAX, &body, &error) != HTTP_SESSION_OK)
+        return NULL;
+    json_t *answer = load_answer(&body);
+    json_t *data = json_incref(json_object_get(answer, "data"));
+    json_decref(answer);
+    return data;
+}
+
+/* The shortest scrape interval of the active targets: a range that is too short for this interval
+ * is too short for each target. */
+static int64_t get_scrape_interval(struct queries *queries)
+{
+    json_t *data = get_server_data(queries, "/api/v1/targets?state=active");
+    const json_t *target;
+    int64_t shortest = 0;
+    size_t i;
+    json_array_foreach(json_object_get(data, "activeTargets"), i, target)
+    {
+        const char *text = json_string_value(json_object_get(target, "scrapeInterval"));
+        int64_t us;
+        if (text && as_duration_parse(text, &us, NULL) == 0 && us > 0 &&
+            (shortest == 0 || us < shortest))
+            shortest = us;
+    }
+    json_decref(data);
+    return shortest;
+}
+
+/* The types of a metric's metadata, which only scraped metrics have. False: there are none. */
+static bool read_metadata(struct queries *queries, const char *name, size_t size,
+                          bool *is_gauge_out)
+{
+    AS_CLEANUP(as_free_p)
+    char *path = as_xasprintf("/api/v1/metadata?metric=%.*s", (int)size, name);
+    AS_CLEANUP(as_free_p) char *key = as_xstrndup(name, size);
+    json_t *data = get_server_data(queries, path);
+    const json_t *entries = json_object_get(data, key), *entry;
+    const bool is_known = json_array_size(entries) > 0;
+    size_t i;
+    *is_gauge_out = is_known;
+    json_array_foreach(entries, i, entry)
+    {
+        const char *type = json_string_value(json_object_get(entry, "type"));
+        *is_gauge_out = *is_gauge_out && as_str_equal(type, "gauge");
+    }
+    json_decref(data);
+    return is_known;
+}
+
+/* Series of histograms, summaries and counters have the metadata of their family. */
+static bool is_family_scraped(struct queries *queries, const char *name, size_t size)
+{
+    static const char *const ends[] = {"_bucket", "_count", "_sum", "_total"};
+    bool unused;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(ends); i++) {
+        const size_t end = strlen(ends[i]);
+        if (size > end && memcmp(name + size - end, ends[i], end) == 0)
+            return read_metadata(queries, name, size - end, &unused);
+    }
+    return false;
+}
+
+/* NULL: the server has been asked about too many metrics. */
+static struct metric_facts *find_metric(struct query_hints *hints, const char *name, size_t size)
+{
+    for (size_t i = 0; i < hints->metric_count; i++) {
+        struct metric_facts *known = &hints->metrics[i];
+        if (known->name_size == size && memcmp(known->name, name, size) == 0)
+            return known;
+    }
+    if (hints->metric_count == METRICS_MAX)
+        return NULL;
+    hints->metrics = as_xgrow(hints->metrics, hints->metric_count, &hints->metric_capacity,
+                              sizeof(*hints->metrics));
+    hints->metrics[hints->metric_count] = (struct metric_facts){.name = name, .name_size = size};
+    return &hints->metrics[hints->metric_count++];
+}
+
+static bool is_one_of(const char *text, size_t size, const char *const *words)
+{
+    for (; *words; words++) {
+        if (strlen(*words) == size && memcmp(*words, text, size) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* As find_metric, with the metadata. */
+static const struct metric_facts *find_metadata(struct query_hints *hints, const char *name,
+                                                size_t size)
+{
+    struct metric_facts *facts = find_metric(hints, name, size);
+    if (!facts || facts->has_metadata)
+        return facts;
+    facts->has_metadata = true;
+    facts->is_scraped = read_metadata(hints->queries, name, size, &facts->is_gauge) ||
+                        is_family_scraped(hints->queries, name, size);
+    return facts;
+}
+
+static void hint_range(struct query_hints *hints, const struct as_promql_selector *selector)
+{
+    static const char *const of_counters[] = {"rate", "irate", "increase", NULL};
+    static const char *const of_two_samples[] = {"rate",   "irate", "increase",       "delta",
+                                                 "idelta", "deriv", "predict_linear", "changes",
+                                                 "resets", NULL};
+    const size_t size = selector->function_size;
+    if (selector->range_us == 0 || !is_one_of(selector->function, size, of_two_samples))
+        return;
+    const struct metric_facts *facts = find_metadata(hints, selector->name, selector->name_size);
+    if (facts && facts->is_gauge && is_one_of(selector->function, size, of_counters))
+        check_hint(hints, selector->offset,
+                   "the server calls `%.*s` a gauge: `%.*s` is for counters; did you mean `deriv` "
+                   "or `delta`?",
+                   (int)selector->name_size, selector->name, (int)size, selector->function);
+    if (facts && facts->is_scraped && hints->interval_us < 0)
+        hints->interval_us = get_scrape_interval(hints->queries);
+    if (facts && facts->is_scraped && selector->range_us < 2 * hints->interval_us) {
+        char range[AS_DURATION_SIZE], interval[AS_DURATION_SIZE];
+        as_duration_print(selector->range_us, range);
+        as_duration_print(hints->interval_us, interval);
+        check_hint(hints, selector->offset,
+                   "the range %s is below two scrape intervals (%s at least): `%.*s` needs two "
+                   "samples, and often has fewer",
+                   range, interval, (int)size, selector->function);
+    }
+}
+
+/* The namespace of a rule's target; NULL: none, or it depends on the alert. */
+static const char *find_namespace(const struct as_target_config *target)
+{
+    for (size_t i = 0;
+         target && target->kind == &as_target_kind_kubernetes && i < target->address_count; i++) {
+        const struct as_address_field *field = &target->address[i];
+        if (strcmp(field->key, "namespace") == 0 && as_template_is_plain(field->value) &&
+            *as_template_get_text(field->value))
+            return as_template_get_text(field->value);
+    }
+    return NULL;
+}
+
+/* The server has series of this metric in the namespace, and in another one. */
+static bool has_other_namespace(struct query_hints *hints,
+                                const struct as_promql_selector *selector, const char *namespace)
+{
+    struct metric_facts *facts = find_metric(hints, selector->name, selector->name_size);
+    if (!facts || as_str_equal(facts->namespace, namespace))
+        return facts && facts->has_other;
+    AS_CLEANUP(as_free_p)
+    char *path = as_xasprintf("/api/v1/label/namespace/values?match%%5B%%5D=%.*s",
+                              (int)selector->name_size, selector->name);
+    json_t *data = get_server_data(hints->queries, path);
+    const json_t *value;
+    bool is_own = false;
+    size_t i;
+    json_array_foreach(data, i, value) is_own =
+        is_own || as_str_equal(json_string_value(value), namespace);
+    facts->namespace = namespace;
+    facts->has_other = is_own && json_array_size(data) > 1;
+    json_decref(data);
+    return facts->has_other;
+}
+
+/* Metrics of the kubelet and of kube-state-metrics about pods and workloads: of all namespaces. */
+static bool is_of_all_namespaces(const struct as_promql_selector *selector)
+{
+    static const char *const begins[] = {"container_", "kube_pod_", "kube_deployment_",
+                                         "kube_statefulset_", "kube_replicaset_"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(begins); i++) {
+        const size_t size = strlen(begins[i]);
+        if (selector->name_size > size && memcmp(selector->name, begins[i], size) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void hint_namespace(struct query_hints *hints, const struct as_promql_selector *selector)
+{
+    const char *text = hints->query->text, *namespace = find_namespace(hints->target);
+    if (hints->has_namespace_hint || hints->query->has_templates || !namespace ||
+        as_promql_has_text(text, "namespace") || as_promql_has_text(text, namespace) ||
+        !(is_of_all_namespaces(selector) ||
+          (hints->queries->session && has_other_namespace(hints, selector, namespace))))
+        return;
+    hints->has_namespace_hint = true; /* once a query */
+    check_hint(hints, selector->offset,
+               "the query has no namespace: `%.*s` also has series of other namespaces than `%s`, "
+               "where the target is",
+               (int)selector->name_size, selector->name, namespace);
+}
+
+static void hint_selector(void *context, const struct as_promql_selector *selector)
+{
+    struct query_hints *hints = context;
+    if (hints->queries->session)
+        hint_range(hints, selector);
+    hint_namespace(hints, selector);
+}
+
+/* NULL: it is a guard, or not known. */
+static const struct as_target_config *find_query_target(const struct as_config *config,
+                                                        const struct as_rule_query *at)
+{
+    const struct as_yaml_node *name = as_yaml_find(at->rule, "name");
+    if (as_yaml_find(at->rule, "guard") == at->map || !name || name->kind != AS_YAML_SCALAR)
+        return NULL;
+    const struct as_rule *rule = as_ruleset_find_rule(config->ruleset, name->text);
+    return rule ? &config->ruleset->targets[rule->target] : NULL;
+}
+
+static void add_query_hints(struct queries *queries, const struct as_config *config)
+{
+    struct query_hints hints = {.queries = queries, .interval_us = -1};
+    for (size_t i = 0; i < queries->count; i++) {
+        hints.query = &queries->items[i];
+        hints.target = find_query_target(config, &hints.query->at);
+        hints.has_namespace_hint = false;
+        if (!hints.query->is_refused)
+            as_promql_visit_selectors(hints.query->text, hint_selector, &hints);
+    }
+    free(hints.metrics);
+}
+
 static void queries_init(struct queries *queries, const struct as_config *config,
                          struct as_diagnostics *diagnostics)
 {
@@ -703,6 +974,8 @@ static void check_queries(struct check *check, const struct as_config *config)
             url ? ask_server_all(&queries, &error) : ask_promtool(&queries, &error);
         if (!is_checked)
             check->unchecked = error;
+        if (is_checked || !url)
+            add_query_hints(&queries, config);
         if (is_checked && as_args_has(check->args, "values"))
             print_values(&queries);
     }

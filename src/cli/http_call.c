@@ -123,24 +123,25 @@ static void http_on_done(void *context, const struct as_http_response *response)
     as_error_set(session->error, "%s", response->error);
 }
 
-int http_session_post(struct http_session *session, const char *path, const struct as_buf *form,
-                      size_t max, struct as_buf *body_io, struct as_error *error)
+/* `form` NULL: GET. */
+static int session_send(struct http_session *session, const char *path, const struct as_buf *form,
+                        size_t max, struct as_buf *body_io, struct as_error *error)
 {
     static const char *const extra[] = {"Content-Type: application/x-www-form-urlencoded", NULL};
     struct as_http *http = session->adapters->get_http(session->outside);
     AS_CLEANUP(as_free_p) char *url = as_xasprintf("%s%s", session->url, path);
     struct as_http_request request = {
-        .method = "POST",
+        .method = form ? "POST" : "GET",
         .url = url,
-        .body = form->data,
-        .body_size = form->size,
+        .body = form ? form->data : NULL,
+        .body_size = form ? form->size : 0,
         .timeout_us = TIMEOUT_US,
         .max_response = max,
         .client_name = "prometheus",
         .operation = "query_range",
     };
 
-    int status = as_http_auth_apply(session->auth, extra, &request, error);
+    int status = as_http_auth_apply(session->auth, form ? extra : NULL, &request, error);
     if (status)
         return status;
     session->is_done = false;
@@ -155,6 +156,18 @@ int http_session_post(struct http_session *session, const char *path, const stru
     if (session->outcome != HTTP_SESSION_OK)
         as_error_wrap(error, "%s", session->url);
     return session->outcome;
+}
+
+int http_session_post(struct http_session *session, const char *path, const struct as_buf *form,
+                      size_t max, struct as_buf *body_io, struct as_error *error)
+{
+    return session_send(session, path, form, max, body_io, error);
+}
+
+int http_session_get(struct http_session *session, const char *path, size_t max,
+                     struct as_buf *body_io, struct as_error *error)
+{
+    return session_send(session, path, NULL, max, body_io, error);
 }
 
 int http_session_get_status(const struct http_session *session)

@@ -92,6 +92,10 @@ struct http_session *http_session_close(struct http_session *session);
 int http_session_post(struct http_session *session, const char *path, const struct as_buf *form,
                       size_t max, struct as_buf *body_io, struct as_error *error) AS_MUST_USE;
 
+/* The same with GET, without a form. */
+int http_session_get(struct http_session *session, const char *path, size_t max,
+                     struct as_buf *body_io, struct as_error *error) AS_MUST_USE;
+
 /* The HTTP status of the last answer; 0: there was none. */
 int http_session_get_status(const struct http_session *session);
 

@@ -12,6 +12,7 @@ from harness import monitoring
 from harness.daemon import find_binary
 from harness.http import Server, request
 from harness.prometheus import Prometheus
+from harness.wait import eventually
 
 MISSING = monitoring.missing("prometheus", "promtool")
 pytestmark = [pytest.mark.monitoring, pytest.mark.skipif(bool(MISSING), reason=str(MISSING))]
@@ -73,7 +74,8 @@ class Proxy:
             return self.answer
         if asked.path.endswith("/format_query"):
             return 404, {}, b"404 page not found"
-        answer = request(asked.method, self.prometheus.url + asked.path, asked.body, {"Content-Type": asked.headers["Content-Type"]})
+        form = {"Content-Type": asked.headers["Content-Type"]} if asked.body else {}
+        answer = request(asked.method, self.prometheus.url + asked.path, asked.body or None, form)
         return answer.status, {"Content-Type": "application/json"}, answer.body
 
 
@@ -142,7 +144,8 @@ def test_a_server_without_format_query_gets_each_query_once_at_time_1(tmp_path, 
     proxy.paths.clear()
     done = check(f"--prometheus={proxy.url}", write_rules(tmp_path / "rules.yaml", ["up"] * 5), path=str(tmp_path))
     assert done.returncode == 0 and "5 queries: ok" in done.stdout
-    assert proxy.paths == ["/api/v1/format_query", "/api/v1/query"]
+    assert [path for path in proxy.paths if "query" in path] == ["/api/v1/format_query", "/api/v1/query"]
+    assert len(proxy.paths) <= 3, "a metric is asked about once"
 
 
 @pytest.mark.parametrize("status", [302, 401, 403, 408, 429, 500, 503])
@@ -182,6 +185,71 @@ def test_values_show_series_value_and_goal(tmp_path, prometheus):
     assert re.fullmatch(r"[01] series: .*, average_value: 50", lines[0])
 
 
+HINTED = {      # query: (column in it, part of the hint)
+    "sum(rate(app_requests_total{job!=\"x\"}[1s]))": (10, "the range 1s is below two scrape intervals (1s at least): `rate`"),
+    "delta(app_size{namespace=\"shop\"}[1500ms])": (7, "the range 1s500ms is below two scrape intervals"),
+    "max(increase(app_size{namespace=\"shop\"}[5m]))": (14, "the server calls `app_size` a gauge: `increase` is for counters"),
+    "sum(rate(app_seconds_bucket{le=\"1\",namespace=\"shop\"}[1s]))": (10, "the range 1s is below"),
+    "sum(app_size)": (5, "the query has no namespace: `app_size` also has series of other namespaces than `shop`"),
+    "sum(rate(container_cpu_usage_seconds_total[5m]))": (10, "`container_cpu_usage_seconds_total` also has series of other namespaces"),
+}
+UNHINTED = [
+    "sum(rate(app_requests_total{namespace=\"shop\"}[2s]))", "sum(app_size{namespace=~\"sh.*\"})", "count(app_size{team=\"shop\"})",
+    "max_over_time(app_size{namespace=\"shop\"}[1s])", "delta(app_size{namespace=\"shop\"}[5m])",
+    "max(rate(sum(app_size{namespace=\"shop\"})[1s:1s]))", "max(rate(app_size{namespace=\"shop\"}[5m:1s]))",
+    "vector(1) # rate(app_size[1s]) of all namespaces", "count(no_such_metric)", "sum(rate(not_scraped[1s]))", "sum(only_elsewhere)",
+    "label_replace(vector(1), \"a\", \"rate(app_size[1s])\", \"\", \"\")", "sum(app_size{namespace=\"{{ .Labels.namespace }}\"})",
+    "sum by (namespace) (app_size)", "sum(container_memory_rss{pod=\"{{ .Labels.pod }}\"})",
+]
+
+
+def hints(done):
+    return re.findall(r"^\S+?:(\d+):(\d+): hint: (.*)$", done.stderr, re.M)
+
+
+def test_queries_that_may_not_mean_what_they_say(tmp_path, make_prometheus, started):
+    page = """# TYPE app_requests_total counter
+app_requests_total{namespace="shop"} 1
+# TYPE app_size gauge
+app_size{namespace="shop"} 1
+app_size{namespace="other"} 1
+# TYPE only_elsewhere gauge
+only_elsewhere{namespace="other"} 1
+# TYPE app_seconds histogram
+app_seconds_bucket{namespace="shop",le="1"} 1
+app_seconds_bucket{namespace="shop",le="+Inf"} 1
+app_seconds_sum{namespace="shop"} 1
+app_seconds_count{namespace="shop"} 1
+"""
+    exporter = started(Server(lambda asked: (200, {"Content-Type": "text/plain; version=0.0.4"}, page.encode())))
+    server = make_prometheus(targets=[exporter.url.removeprefix("http://")])
+    eventually(lambda: server.query("app_size"))
+    queries = [*HINTED, *UNHINTED]
+    rules = write_rules(tmp_path / "rules.yaml", queries)
+    done = check(f"--prometheus={server.url}", "--lint-fatal", rules)
+    assert done.returncode == 0, done.stderr
+    found = {int(line): (int(column), text) for line, column, text in hints(done)}
+    assert found.keys() == {12 + 6 * i for i in range(len(HINTED))}, done.stderr
+    for number, (query, (column, text)) in enumerate(HINTED.items()):
+        assert found[12 + 6 * number][0] == len("      query: '") + column and text in found[12 + 6 * number][1], (query, done.stderr)
+    rules.write_text(rules.read_text().replace("name: web}", "name: web, cluster: default}").replace("namespace: shop", "namespace: '{{ .Labels.ns }}'")
+                     .replace("    max: 20\n", "    max: 20\n    allow: {namespaces: [shop]}\n"))
+    assert "namespaces than" not in check(f"--prometheus={server.url}", rules).stderr, "the namespace depends on the alert"
+
+
+def test_without_a_server_only_metrics_of_all_pods_give_a_hint(tmp_path):
+    done = check(write_rules(tmp_path / "rules.yaml", [*HINTED, *UNHINTED]))
+    assert done.returncode == 0
+    assert [int(line) for line, _, _ in hints(done)] == [12 + 6 * (len(HINTED) - 1)], done.stderr
+
+
+def test_a_guard_needs_no_namespace(tmp_path):
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(TARGET + "  - name: idle\n    match: ['alertname=\"D\"']\n    target: web\n    scale_down: {by: 1}\n"
+                     "    guard: {query: 'count(kube_pod_info) > 0'}\n")
+    assert not hints(check(rules))
+
+
 def test_credentials_come_from_a_file(tmp_path, prometheus):
     seen = []
 
@@ -194,11 +262,12 @@ def test_credentials_come_from_a_file(tmp_path, prometheus):
     (tmp_path / "other").write_text("other")
     (tmp_path / "http.yaml").write_text("authorization: {credentials_file: secret}\n")
     done = check(f"--prometheus={server.url}", f"--http.config.file={tmp_path / 'http.yaml'}", write_rules(tmp_path / "rules.yaml", ["up"]))
-    assert (done.returncode, seen) == (0, ["Bearer secret"]), done.stderr
+    assert (done.returncode, set(seen)) == (0, {"Bearer secret"}), done.stderr
+    seen.clear()
     (tmp_path / "alertscaler.yml").write_text("rule_files: [rules.yaml]\nprometheus: {url: 'http://127.0.0.1:1', http_config: "
                                               "{authorization: {credentials_file: other}}}\n")
     done = check(f"--prometheus={server.url}", tmp_path / "alertscaler.yml")
-    assert (done.returncode, seen[1:]) == (0, ["Bearer other"]), done.stderr + done.stdout
+    assert (done.returncode, set(seen)) == (0, {"Bearer other"}), done.stderr + done.stdout
 
 
 def test_wrong_options_and_json(tmp_path, prometheus):
