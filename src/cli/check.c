@@ -644,13 +644,13 @@ static void print_values(struct queries *queries)
  * scrapes, how often, and of which type. What it does not know gives no hint.
  */
 
-#define METRICS_MAX 1000 /* that the server is asked about */
+#define METRICS_MAX 1000 /* in requests to the server */
 
 struct metric_facts {
     const char *name; /* in a query; not ended by a NUL */
     size_t name_size;
     bool has_metadata, is_scraped, is_gauge; /* the latter two, if the first is set */
-    const char *namespace;                   /* of a target: NULL: not asked yet */
+    const char *namespace;                   /* of a target: NULL: not known yet */
     bool has_other;                          /* series in this namespace, and in another one */
 };
 
@@ -660,7 +660,7 @@ struct query_hints {
     const struct as_target_config *target; /* of its rule; NULL: a guard, or not known */
     struct metric_facts *metrics;
     size_t metric_count, metric_capacity;
-    int64_t interval_us; /* the shortest of the server; 0: not known; below 0: not asked yet */
+    int64_t interval_us; /* the shortest of the server; 0: not known; below 0: not requested yet */
     bool has_namespace_hint;
 };
 
@@ -745,7 +745,7 @@ static bool is_family_scraped(struct queries *queries, const char *name, size_t 
     return false;
 }
 
-/* NULL: the server has been asked about too many metrics. */
+/* NULL: there are too many metrics. */
 static struct metric_facts *find_metric(struct query_hints *hints, const char *name, size_t size)
 {
     for (size_t i = 0; i < hints->metric_count; i++) {

@@ -359,7 +359,7 @@ static void status_print_ineffective(const json_t *targets, FILE *out)
     }
 }
 
-/* Rules whose queries the server refuses, of the targets shown; all of them if all targets are
+/* Rules with queries that the server refuses, of the targets shown; all of them if all targets are
  * shown, since a rule may have no target yet. */
 static void status_print_query_errors(const json_t *status, const json_t *targets, bool is_all,
                                       FILE *out)

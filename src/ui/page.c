@@ -954,7 +954,7 @@ static bool is_failing(const struct as_target_view *target)
 static const struct state {
     const char *word, *title;
     bool (*has)(const struct as_target_view *target);
-    bool has_rules; /* also targets with rules whose queries fail */
+    bool has_rules; /* also targets of rules with queries that fail */
 } states[] = {
     {"", "all", is_any, false},
     {"firing", "firing", is_firing, false},

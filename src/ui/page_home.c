@@ -470,8 +470,8 @@ static void page_home_print_failing_rule(void *context, const struct as_rule *ru
     if (!page_may_see_rule(request, rule->name, target, "") || rows->count++ >= FAILING_SHOWN)
         return;
     if (rows->count == 1) {
-        page_part(request, "Rules whose queries fail");
-        html_table_begin(&rows->table, out, "Rules whose queries fail", titles,
+        page_part(request, "Rules with queries that fail");
+        html_table_begin(&rows->table, out, "Rules with queries that fail", titles,
                          AS_ARRAY_SIZE(titles));
     }
     html_row_begin(&rows->table);

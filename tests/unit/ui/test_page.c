@@ -328,7 +328,7 @@ Test(page, a_query_that_fails_is_shown_with_its_rule_and_target)
     expect(body, ">checkout</a>");
     expect_none(body, "/targets/kubernetes/default/apps/v1/Deployment/shop/cart\"");
     expect(body, "<span class=\"pill bad\">query fails</span>");
-    expect(body, "Rules whose queries fail");
+    expect(body, "Rules with queries that fail");
     expect(body, "unknown &lt;sun&gt;");
     body = ask("/targets/checkout", "", 200);
     expect(body, "<p class=\"note bad\">The server refuses a query of the rule ");
