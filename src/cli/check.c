@@ -712,8 +712,8 @@ static int64_t get_scrape_interval(struct queries *queries)
 }
 
 /* The types of a metric's metadata, which only scraped metrics have. False: there are none. */
-static bool read_metadata(struct queries *queries, const char *name, size_t size,
-                          bool *is_gauge_out)
+static bool read_metric_types(struct queries *queries, const char *name, size_t size,
+                              bool *is_gauge_out)
 {
     AS_CLEANUP(as_free_p)
     char *path = as_xasprintf("/api/v1/metadata?metric=%.*s", (int)size, name);
@@ -740,7 +740,7 @@ static bool is_family_scraped(struct queries *queries, const char *name, size_t 
     for (size_t i = 0; i < AS_ARRAY_SIZE(ends); i++) {
         const size_t end = strlen(ends[i]);
         if (size > end && memcmp(name + size - end, ends[i], end) == 0)
-            return read_metadata(queries, name, size - end, &unused);
+            return read_metric_types(queries, name, size - end, &unused);
     }
     return false;
 }
@@ -778,7 +778,7 @@ static const struct metric_facts *find_metadata(struct query_hints *hints, const
     if (!facts || facts->has_metadata)
         return facts;
     facts->has_metadata = true;
-    facts->is_scraped = read_metadata(hints->queries, name, size, &facts->is_gauge) ||
+    facts->is_scraped = read_metric_types(hints->queries, name, size, &facts->is_gauge) ||
                         is_family_scraped(hints->queries, name, size);
     return facts;
 }
