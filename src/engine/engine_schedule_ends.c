@@ -91,7 +91,7 @@ static int32_t get_lowest(const struct as_schedule_size_state *state,
 }
 
 /* Nothing can be taken back, and nothing can return. */
-static bool is_over(const struct target *target, const struct as_schedule_bounds *bounds)
+static bool size_is_over(const struct target *target, const struct as_schedule_bounds *bounds)
 {
     const struct as_schedule_size_state *state = get_size(target);
     if (find_raising(target, bounds) || find_zero(target, bounds))
@@ -133,7 +133,7 @@ static bool size_observe(const struct as_engine *engine, struct target *target,
     if (observation->replicas != state->size &&
         !version_lacks(observation->version, state->version))
         state->is_void = true;
-    if (is_over(target, &bounds)) {
+    if (size_is_over(target, &bounds)) {
         size_clear(target);
         return true;
     }
@@ -223,7 +223,7 @@ static void schedule_ends_on_applied(struct as_engine *engine, struct target *ta
         state->is_void = true; /* by another bound, which takes nothing back */
     else
         size_lower(target, change);
-    if (state->is_set && is_over(target, &bounds))
+    if (state->is_set && size_is_over(target, &bounds))
         size_clear(target);
 }
 
