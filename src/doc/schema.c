@@ -54,15 +54,34 @@ bool schema_is_map(struct loader *loader, const struct as_yaml_node *node, const
     return false;
 }
 
+#define EXAMPLE_WORD_MAX 63
+
+/* A word that the map or list has, as an example of a text; NULL: the first value is none. */
+static const char *find_word(const struct as_yaml_node *node)
+{
+    static const char characters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:";
+    if (node->kind == AS_YAML_SCALAR || node->count == 0)
+        return NULL;
+    const struct as_yaml_node *value =
+        node->kind == AS_YAML_MAP ? node->pairs[0].value : node->items[0];
+    const bool is_word = value->kind == AS_YAML_SCALAR && value->size > 0 &&
+                         value->size <= EXAMPLE_WORD_MAX &&
+                         strspn(value->text, characters) == value->size;
+    return is_word ? value->text : NULL;
+}
+
 static bool schema_is_text(struct loader *loader, const struct as_yaml_node *node)
 {
     char found[AS_YAML_FOUND_SIZE];
     if (node->kind == AS_YAML_SCALAR && node->size > 0 && !as_yaml_is_null(node))
         return true;
-    loader_report(loader, node, "expected text, found %s",
+    const char *word = find_word(node);
+    loader_report(loader, node, "expected text, found %s%s%s%s",
                   node->kind == AS_YAML_SCALAR && node->size == 0 && !node->is_plain
                       ? "an empty text"
-                      : as_yaml_describe(node, found));
+                      : as_yaml_describe(node, found),
+                  word ? ": write `" : "", word ? word : "", word ? "`" : "");
     return false;
 }
 
@@ -475,15 +494,16 @@ static void offer_fields(const struct schema *schema, struct suggestion *suggest
     }
 }
 
-static void report_unknown(struct loader *loader, const struct schema *schema,
-                           const struct as_yaml_node *key)
+/* Returns the key that was meant; NULL: not known. */
+static const char *report_unknown(struct loader *loader, const struct schema *schema,
+                                  const struct as_yaml_node *key)
 {
     char found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE];
     for (const struct schema_refusal *row = schema->refusals; row && row->key; row++) {
         if (strcmp(row->key, key->text) == 0) {
             as_yaml_report(loader->tree, key, row->is_secret ? AS_YAML_HIDE : AS_YAML_SHOW,
                            loader->diagnostics, "%s", row->message);
-            return;
+            return NULL;
         }
     }
     struct suggestion suggestion = suggestion_start(key->text);
@@ -491,6 +511,19 @@ static void report_unknown(struct loader *loader, const struct schema *schema,
         offer_fields(schema, &suggestion);
     loader_report(loader, key, "unknown key %s%s", as_yaml_describe(key, found),
                   suggestion_print(&suggestion, hint));
+    return suggestion.best;
+}
+
+/* One of the choice is written, with a wrong spelling: that error is enough. */
+static bool is_misspelt(const struct schema_choice *choice, const char *const *meant, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (const char *const *key = choice->keys; *key; key++) {
+            if (strcmp(meant[i], *key) == 0)
+                return true;
+        }
+    }
+    return false;
 }
 
 void schema_fill_defaults(struct loader *loader, const struct schema *schema, void *object)
@@ -527,6 +560,8 @@ static void check_required(struct loader *loader, const struct schema *schema,
     }
 }
 
+#define MEANT_MAX 8 /* misspelt keys of a map that are compared with its choices */
+
 void schema_parse(struct loader *loader, const struct schema *schema,
                   const struct as_yaml_node *node, const struct as_yaml_node *at, void *object)
 {
@@ -534,18 +569,25 @@ void schema_parse(struct loader *loader, const struct schema *schema,
         return;
     if (schema->set_unit)
         schema->set_unit(loader, node);
+    const char *meant[MEANT_MAX];
+    size_t meant_count = 0;
     for (uint32_t i = 0; i < node->count; i++) {
         const struct as_yaml_pair *pair = &node->pairs[i];
         void *target = object;
         const struct schema_field *field = schema_find_field(schema, pair->key->text, &target);
         if (field)
             schema_parse_value(loader, field, pair->value, target);
-        else if (!schema->other || !schema->other(loader, node, pair, object))
-            report_unknown(loader, schema, pair->key);
+        else if (!schema->other || !schema->other(loader, node, pair, object)) {
+            const char *key = report_unknown(loader, schema, pair->key);
+            if (key && meant_count < MEANT_MAX)
+                meant[meant_count++] = key;
+        }
     }
     check_required(loader, schema, node, at);
-    for (const struct schema_choice *choice = schema->choices; choice && choice->keys; choice++)
-        (void)schema_check_choice(loader, node, at, choice);
+    for (const struct schema_choice *choice = schema->choices; choice && choice->keys; choice++) {
+        if (!is_misspelt(choice, meant, meant_count))
+            (void)schema_check_choice(loader, node, at, choice);
+    }
     if (schema->finish)
         schema->finish(loader, node, at, object);
     if (schema->set_unit)
