@@ -511,8 +511,11 @@ static enum as_http_admission auth_grant(struct admission *admission,
         return AS_HTTP_ADMITTED;
     }
     char problem[AS_ERROR_SIZE];
-    (void)snprintf(problem, sizeof(problem), "the credential `%s` lacks the permission `%s`",
-                   credential->name, as_permission_words[admission->permission]);
+    const char *word = as_permission_words[admission->permission];
+    (void)snprintf(problem, sizeof(problem),
+                   "the credential `%s` lacks the permission `%s`: use another credential, or add "
+                   "`%s` to `permissions` of this credential in the configuration",
+                   credential->name, word, word);
     auth_refuse(admission, 403, problem);
     return AS_HTTP_REPLIED;
 }
@@ -699,7 +702,8 @@ static enum as_http_admission auth_check_bearer(struct admission *admission, con
         return auth_check_review(admission, given);
     }
     auth_refuse_wrong(admission, admission->login.done
-                                     ? "this token is not valid"
+                                     ? "alertscaler does not know this token: copy the whole token "
+                                       "of a credential with the permission `read`"
                                      : "the bearer token is not one of receiver.tokens");
     return AS_HTTP_REPLIED;
 }

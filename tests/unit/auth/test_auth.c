@@ -108,7 +108,10 @@ Test(auth, a_refusal_names_what_is_missing_and_never_what_was_given)
                      "{\"status\":\"error\",\"errorType\":\"unauthorized\",\"error\":"
                      "\"the bearer token is not one of receiver.tokens\"}\n");
     cr_expect_eq(ask("/webhook", "Bearer prometheus", AS_PERMISSION_NOTIFY), 403);
-    cr_expect_str_eq(exchange.body, "the credential `prometheus` lacks the permission `notify`\n");
+    cr_expect_str_eq(exchange.body,
+                     "the credential `prometheus` lacks the permission `notify`: use another "
+                     "credential, or add `notify` to `permissions` of this credential in the "
+                     "configuration\n");
 }
 
 Test(auth, refusals_are_recorded_once_in_a_while_with_their_count)
