@@ -450,6 +450,7 @@ void lint_check_cooldowns(struct lint_run *run)
     for (size_t i = 0; i < run->rule_count; i++) {
         const struct lint_rule *rule = &run->rules[i];
         if (!rule->rule->is_always || is_hinted[rule->rule->target] ||
+            rule->target->kind->has_nodes || as_target_kind_has_groups(rule->target->kind) ||
             lint_has_key(run, rule, "cooldown") || !lint_has_key(run, rule, "behavior"))
             continue;
         is_hinted[rule->rule->target] = true;
