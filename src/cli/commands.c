@@ -147,6 +147,19 @@ static const struct as_command command_version = {
 
 #define INDENT 32 /* column of explanations; after a longer option they begin on the next line */
 
+#define NAME_WIDTH 12 /* column of names; after a longer name the summary begins on the next line  \
+                       */
+
+static void print_command_line(FILE *out, const struct as_command *command)
+{
+    const char *name = command->name;
+    if (strlen(name) > NAME_WIDTH) {
+        fprintf(out, "  %s\n", name);
+        name = "";
+    }
+    fprintf(out, "  %-*s  %s\n", NAME_WIDTH, name, command->summary);
+}
+
 /* the list of all */
 static void help_print_commands(FILE *out)
 {
@@ -158,7 +171,7 @@ static void help_print_commands(FILE *out)
           "Commands:\n",
           out);
     for (size_t i = 0; i < count; i++)
-        fprintf(out, "  %-12s  %s\n", commands[i]->name, commands[i]->summary);
+        print_command_line(out, commands[i]);
     fputs("\n'alertscaler COMMAND --help' explains a command.\n"
           "Exit status: 0 done; 1 the answer is no; 2 wrong usage or unreadable input.\n",
           out);
