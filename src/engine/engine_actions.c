@@ -289,6 +289,14 @@ static void on_step(struct as_engine *engine, struct target *target, struct acti
     intent_free(intent);
 }
 
+void actions_note_next_try(const struct as_engine *engine, const struct target *target,
+                           struct as_action_record *record)
+{
+    record->tries = target->failures;
+    if (target->retry.us > engine->mono.us)
+        record->next_try = moment_get_wall(engine, (struct as_moment){.mono = target->retry});
+}
+
 static void on_failure(struct as_engine *engine, struct target *target, const struct action *action)
 {
     const struct as_scale_result *result = action->result;
@@ -308,6 +316,7 @@ static void on_failure(struct as_engine *engine, struct target *target, const st
     }
     store_in_doubt(engine, target);
     target_back_off(engine, target, result->outcome, result->retry_after_us);
+    actions_note_next_try(engine, target, action->record);
 }
 
 void actions_on_scaled(struct as_engine *engine, struct target *target,
@@ -449,13 +458,13 @@ void actions_give_up_in_doubt(struct as_engine *engine, struct target *target)
 
 /* The target could not be observed. Recorded if the failure is new, or if a notification waits for
  * an answer. */
-void actions_record_failure(struct as_engine *engine, struct target *target,
-                            const struct as_observation *observation)
+struct as_action_record *actions_record_failure(struct as_engine *engine, struct target *target,
+                                                const struct as_observation *observation)
 {
     struct asked *asked = &target->asked;
     if (target->failure == observation->outcome && asked->total == asked->recorded) {
         target->failure_repeats++;
-        return;
+        return NULL;
     }
     char *id = as_arena_alloc(&engine->arena, 1, AS_ULID_SIZE);
     as_ulid_print(engine->wall, &engine->random, id);
@@ -485,6 +494,7 @@ void actions_record_failure(struct as_engine *engine, struct target *target,
     asked->recorded = asked->total;
     target->failure = observation->outcome;
     target->failure_repeats = 0;
+    return record;
 }
 
 static void in_doubt_deinit(struct target *target)

@@ -466,6 +466,9 @@ bool endings_finish(struct as_engine *engine, struct target *target,
 bool ending_is_proven(const struct as_engine *engine, const struct target *target,
                       const struct ending *ending);
 as_mono_time endings_get_next_due(const struct as_engine *engine, const struct target *target);
+/* In the step's memory. NULL: the ending gives nothing back. */
+const struct as_give_back_note *ending_note_step(struct as_engine *engine,
+                                                 const struct ending *ending, int32_t replicas);
 
 /*
  * The watchdog: an alert that always fires.
@@ -474,6 +477,7 @@ as_mono_time endings_get_next_due(const struct as_engine *engine, const struct t
 bool watchdog_matches(const struct as_engine *engine, const struct as_labels *labels);
 void watchdog_see(struct as_engine *engine, const struct as_labels *labels);
 bool watchdog_is_alive(const struct as_engine *engine, as_mono_time now);
+void watchdog_fill_note(const struct as_engine *engine, struct as_proof_note *note);
 bool watchdog_is_same(const struct as_engine_config *a, const struct as_engine_config *b);
 
 /*

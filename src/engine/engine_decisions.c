@@ -389,26 +389,49 @@ static const char *proposals_find_approval(const struct proposals *proposals,
     return NULL;
 }
 
-/* Whether a decision to scale down lacks the proof that its rule requires. */
-static bool proposals_need_proof(struct as_engine *engine, const struct target *target,
-                                 const struct proposals *proposals,
-                                 const struct as_proposal_result *results,
-                                 const struct as_decision *decision)
+/* The missing proof of a decision to scale down: the query of a guard, or "" for the watchdog.
+ * NULL: none is missing. */
+static const char *proposals_find_missing_proof(struct as_engine *engine,
+                                                const struct target *target,
+                                                const struct proposer *winner)
 {
-    if (decision->direction != AS_DIRECTION_DOWN || !decision->rule)
-        return false;
-    const struct proposer *winner = decision_find_winner(proposals, results, decision);
-    if (!winner || winner->is_assignment) /* the pool's decision was proven */
-        return false;
-    if (winner->ending)
-        return !ending_is_proven(engine, target, winner->ending);
+    if (winner->is_assignment) /* the pool's decision was proven */
+        return NULL;
+    const struct ending *ending = winner->ending;
+    if (ending && ending_is_proven(engine, target, ending))
+        return NULL;
+    if (ending)
+        return ending->rule->guard_kind == AS_GUARD_QUERY ? ending->state.guard : "";
     const struct as_rule *rule = winner->group->rule;
-    if (winner->incident && rule->guard_kind == AS_GUARD_QUERY)
-        return !sources_is_guard_met(target, sources_get_guard(engine, rule, winner->incident));
+    if (winner->incident && rule->guard_kind == AS_GUARD_QUERY) {
+        const char *guard = sources_get_guard(engine, rule, winner->incident);
+        return sources_is_guard_met(target, guard) ? NULL : guard;
+    }
     /* No monitoring is asked about nodes: its being alive is proven by itself. An `always` rule
      * needs no monitoring, and facts about nodes that are not fresh are no value. */
     return !rule->is_always && (rule->source.kind == AS_SOURCE_NODES || rule->action.is_take) &&
-           rule->guard_kind == AS_GUARD_ABSENT && !watchdog_is_alive(engine, engine->mono);
+                   rule->guard_kind == AS_GUARD_ABSENT && !watchdog_is_alive(engine, engine->mono)
+               ? ""
+               : NULL;
+}
+
+/* Adds to the outcome what people are told of the winner: a missing proof, a step of `give_back`.
+ */
+static void decision_note_winner(struct as_engine *engine, const struct target *target,
+                                 const struct proposer *winner, struct outcome *outcome)
+{
+    const char *query = proposals_find_missing_proof(engine, target, winner);
+    if (query) {
+        struct as_proof_note *proof = as_arena_alloc(&engine->arena, 1, sizeof(*proof));
+        *proof = (struct as_proof_note){.every_us = -1};
+        if (*query)
+            proof->query = as_arena_strdup(&engine->arena, query);
+        else
+            watchdog_fill_note(engine, proof);
+        outcome->proof = proof;
+    }
+    if (winner->ending)
+        outcome->give_back = ending_note_step(engine, winner->ending, target->replicas);
 }
 
 /* Notes which rules wanted up: the action answers them too. */
@@ -661,6 +684,8 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
         .repeats = repeats,
         .pause = pauses_note(engine, target),
         .contended = contention_note(engine, target),
+        .proof = outcome->proof,
+        .give_back = outcome->give_back,
         .pool_decision = assignment_get(target)->pool
                              ? as_arena_strdup(&engine->arena, assignment_get(target)->decision)
                              : NULL,
@@ -695,7 +720,12 @@ static void decision_decide(struct as_engine *engine, struct target *target,
     as_decide(input, results, decision);
     if (contradicts_in_doubt(target, decision))
         input_set_in_progress(input, AS_IN_PROGRESS_IN_DOUBT);
-    if (proposals_need_proof(engine, target, proposals, results, decision))
+    const struct proposer *winner = decision->direction == AS_DIRECTION_DOWN && decision->rule
+                                        ? decision_find_winner(proposals, results, decision)
+                                        : NULL;
+    if (winner)
+        decision_note_winner(engine, target, winner, outcome);
+    if (outcome->proof)
         input->flags.guarded = true;
     if (input->flags.in_progress || input->flags.guarded)
         as_decide(input, results, decision);

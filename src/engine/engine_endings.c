@@ -37,10 +37,17 @@ bool watchdog_matches(const struct as_engine *engine, const struct as_labels *la
     return config->watchdog_count > 0;
 }
 
+/* Copies of a report, from other Alertmanagers, arrive this close together. */
+#define WATCHDOG_COPY_US (10 * AS_US_PER_S)
+
 void watchdog_see(struct as_engine *engine, const struct as_labels *labels)
 {
-    if (watchdog_matches(engine, labels))
-        engine->watchdog_seen = engine->mono;
+    if (!watchdog_matches(engine, labels))
+        return;
+    const int64_t since_us = engine->mono.us - engine->watchdog_seen.us;
+    if (watchdog_is_alive(engine, engine->mono) && since_us >= WATCHDOG_COPY_US)
+        engine->watchdog_every_us = since_us;
+    engine->watchdog_seen = engine->mono;
 }
 
 bool watchdog_is_alive(const struct as_engine *engine, as_mono_time now)
@@ -60,6 +67,13 @@ static bool watchdog_proves(const struct as_engine *engine, struct as_moment mom
     const int64_t spread = within < WATCHDOG_SPREAD_US ? within : WATCHDOG_SPREAD_US;
     return watchdog_is_alive(engine, engine->mono) &&
            engine->watchdog_seen.us - moment.mono.us >= spread;
+}
+
+void watchdog_fill_note(const struct as_engine *engine, struct as_proof_note *note)
+{
+    note->every_us = engine->watchdog_every_us > 0 ? engine->watchdog_every_us : -1;
+    if (engine->watchdog_seen.us != INT64_MIN)
+        note->reported = moment_get_wall(engine, (struct as_moment){.mono = engine->watchdog_seen});
 }
 
 bool watchdog_is_same(const struct as_engine_config *a, const struct as_engine_config *b)
@@ -222,14 +236,46 @@ static as_mono_time get_due(const struct ending *ending)
     return (as_mono_time){as_time_add(ending->state.ended.mono.us, after)};
 }
 
-/* The size of the next step back: by at least one, at most to the origin. */
+/* The size of a step back: at least one. */
+static int64_t ending_get_step(const struct ending *ending)
+{
+    const int64_t all = (int64_t)ending->state.peak - ending->state.origin;
+    const int64_t step = (all * ending->rule->on_resolved.step_milli_percent + 99999) / 100000;
+    return step < 1 ? 1 : step;
+}
+
+/* After the next step back, which goes at most to the origin. */
 static int64_t get_next_size(const struct ending *ending, int32_t replicas)
 {
+    const int64_t next = replicas - ending_get_step(ending);
+    return next > ending->state.origin ? next : ending->state.origin;
+}
+
+static bool ending_fill_step(const struct ending *ending, int32_t replicas,
+                             struct as_give_back_note *note)
+{
     const struct as_ending_state *state = &ending->state;
-    const int64_t all = (int64_t)state->peak - state->origin;
-    int64_t step = (all * ending->rule->on_resolved.step_milli_percent + 99999) / 100000;
-    step = step < 1 ? 1 : step;
-    return replicas - step > state->origin ? replicas - step : state->origin;
+    if (ending->rule->on_resolved.kind != AS_ENDING_GIVE_BACK || state->peak < replicas)
+        return false;
+    const int64_t step = ending_get_step(ending);
+    *note = (struct as_give_back_note){
+        .incident = state->incident,
+        .step = (uint32_t)((state->peak - replicas) / step) + 1,
+        .steps = (uint32_t)((state->peak - state->origin + step - 1) / step),
+        .added = state->peak - state->origin,
+        .amount = (int32_t)(replicas - get_next_size(ending, replicas)),
+    };
+    return note->amount > 0;
+}
+
+const struct as_give_back_note *ending_note_step(struct as_engine *engine,
+                                                 const struct ending *ending, int32_t replicas)
+{
+    struct as_give_back_note *note = as_arena_alloc(&engine->arena, 1, sizeof(*note));
+    if (!ending_fill_step(ending, replicas, note))
+        return NULL;
+    note->incident = as_arena_strdup(&engine->arena, note->incident);
+    return note;
 }
 
 /* The ending's action now; false: not due. */
@@ -392,6 +438,110 @@ static void endings_forget_sizes(struct as_engine *engine, struct target *target
         if (ending->rule->on_resolved.kind == AS_ENDING_GIVE_BACK)
             ending_free(target, ending);
     }
+}
+
+/*
+ * The view: what happens after an incident.
+ */
+
+/* The proof that is not there yet. Whether a guard is met is known only with the next answer. */
+static enum as_next_wait ending_get_wait(const struct as_engine *engine,
+                                         const struct ending *ending)
+{
+    switch (ending->rule->guard_kind) {
+    case AS_GUARD_QUERY: return AS_NEXT_GUARD;
+    case AS_GUARD_WAIVED: return AS_NEXT_NOW;
+    case AS_GUARD_ABSENT: break;
+    }
+    return watchdog_proves(engine, ending->state.ended) ? AS_NEXT_NOW : AS_NEXT_WATCHDOG;
+}
+
+static struct as_next_view ending_make_view(const struct as_engine *engine,
+                                            const struct target *target,
+                                            const struct ending *ending, as_mono_time now,
+                                            as_wall_time wall)
+{
+    const struct as_ending *what = &ending->rule->on_resolved;
+    const bool gives_back = what->kind == AS_ENDING_GIVE_BACK;
+    struct as_next_view view = {
+        .effect = gives_back ? AS_NEXT_GIVES_BACK : AS_NEXT_SCALES,
+        .rule = ending->state.rule,
+        .size = -1,
+        .wait = ending_get_wait(engine, ending),
+        .from = lock_get_end(ending->state.ended, gives_back ? what->after_us : 0, now, wall),
+        .silent_since = AS_MOMENT_NEVER,
+    };
+    struct as_give_back_note step;
+    if (gives_back && target->has_size && ending_fill_step(ending, target->replicas, &step)) {
+        view.size = target->replicas - step.amount;
+        view.amount = step.amount;
+        view.added = step.added;
+        view.step = step.step;
+        view.steps = step.steps;
+    } else if (what->kind == AS_ENDING_SCALE && what->action.kind == AS_ACTION_SCALE_TO) {
+        view.size = (int32_t)what->action.size;
+    }
+    if (view.wait == AS_NEXT_WATCHDOG && engine->watchdog_seen.us != INT64_MIN &&
+        !watchdog_is_alive(engine, now)) {
+        const int64_t ago_us = now.us - engine->watchdog_seen.us;
+        view.silent_since = (struct as_moment){engine->watchdog_seen, {wall.us - ago_us}};
+    }
+    return view;
+}
+
+/* The rule of the last decision, if all its incidents are over and it has no `on_resolved`. */
+static const struct as_rule *find_last_rule(const struct as_engine *engine,
+                                            const struct target *target)
+{
+    const struct verdict *verdict = &target->verdict;
+    if (!verdict->set || !verdict->rule || target->open_bindings > 0 || !target->has_size ||
+        verdict->desired != target->replicas || target->phase != PHASE_IDLE)
+        return NULL;
+    const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, verdict->rule);
+    return rule && !rule->is_always && rule->on_resolved.kind == AS_ENDING_NOTHING ? rule : NULL;
+}
+
+/* The name of the alert whose report the last decision waits for; NULL: it waits for none. */
+static const char *find_awaited_alert(struct target *target)
+{
+    const struct verdict *verdict = &target->verdict;
+    if (!verdict->set || verdict->reason != AS_REASON_UNCONFIRMED || !verdict->rule)
+        return NULL;
+    const struct group *group = group_find(target, verdict->rule);
+    return group ? as_labels_get(TAILQ_FIRST(&group->bindings)->incident->state.labels, "alertname")
+                 : NULL;
+}
+
+void as_engine_visit_next(const struct as_engine *engine, const struct as_target_ref *ref,
+                          as_mono_time now, as_wall_time wall, as_next_visit_fn *visit,
+                          void *context)
+{
+    struct target key = {.ref = (struct as_target_ref *)(uintptr_t)ref};
+    struct target *target =
+        RB_FIND(target_tree, (struct target_tree *)(uintptr_t)&engine->targets, &key);
+    const struct ending *ending;
+    if (!target)
+        return;
+    TAILQ_FOREACH (ending, endings_get(target), in_target) {
+        const struct as_next_view view = ending_make_view(engine, target, ending, now, wall);
+        visit(context, &view);
+    }
+    const struct as_rule *rule = find_last_rule(engine, target);
+    if (rule && TAILQ_EMPTY(endings_get(target)))
+        visit(context, &(struct as_next_view){.effect = AS_NEXT_STAYS,
+                                              .rule = rule->name,
+                                              .size = target->replicas,
+                                              .from = AS_MOMENT_NEVER,
+                                              .silent_since = AS_MOMENT_NEVER});
+    const char *alert = find_awaited_alert(target);
+    if (alert)
+        visit(context, &(struct as_next_view){.effect = AS_NEXT_WAITS,
+                                              .rule = target->verdict.rule,
+                                              .size = target->replicas,
+                                              .wait = AS_NEXT_REPORT,
+                                              .alert = alert,
+                                              .from = AS_MOMENT_NEVER,
+                                              .silent_since = AS_MOMENT_NEVER});
 }
 
 static void endings_init(struct target *target)

@@ -529,7 +529,7 @@ static void phase_on_failed(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation)
 {
     sources_drop(engine, target);
-    actions_record_failure(engine, target, observation);
+    struct as_action_record *record = actions_record_failure(engine, target, observation);
     bool is_changed = false;
     FOR_CONCERNS (engine, concern)
         if (concern->on_unseen && concern->on_unseen(engine, target, observation->outcome))
@@ -541,6 +541,8 @@ static void phase_on_failed(struct as_engine *engine, struct target *target,
     if (target->in_doubt && !is_needed(engine, target))
         actions_give_up_in_doubt(engine, target);
     target_back_off(engine, target, observation->outcome, observation->retry_after_us);
+    if (record)
+        actions_note_next_try(engine, target, record);
     target_settle_down(engine, target);
 }
 

@@ -34,12 +34,14 @@ void targets_evaluate_ready(struct as_engine *engine);
 
 struct outcome { /* of deciding */
     struct as_decision decision;
-    const char *id;                 /* of its record, which may be an earlier, equal one */
-    bool is_decided;                /* false: nothing was proposed, and no bound enforced */
-    bool is_recorded;               /* there are effects to commit */
-    as_mono_time due;               /* when the next proposal will be due */
-    const char *approval;           /* id of the request that it rests on; NULL: none */
-    const struct target *waits_for; /* by `after`, with its decrease; NULL: for none */
+    const char *id;                    /* of its record, which may be an earlier, equal one */
+    bool is_decided;                   /* false: nothing was proposed, and no bound enforced */
+    bool is_recorded;                  /* there are effects to commit */
+    as_mono_time due;                  /* when the next proposal will be due */
+    const char *approval;              /* id of the request that it rests on; NULL: none */
+    const struct target *waits_for;    /* by `after`, with its decrease; NULL: for none */
+    const struct as_proof_note *proof; /* that is missing; or NULL */
+    const struct as_give_back_note *give_back; /* or NULL */
 };
 
 as_mono_time decisions_get_next_due(const struct as_engine *engine, struct target *target);
@@ -81,7 +83,11 @@ void actions_on_scaled(struct as_engine *engine, struct target *target,
 bool actions_settle_in_doubt(struct as_engine *engine, struct target *target,
                              const struct as_observation *observation);
 void actions_give_up_in_doubt(struct as_engine *engine, struct target *target);
-void actions_record_failure(struct as_engine *engine, struct target *target,
-                            const struct as_observation *observation);
+/* NULL: there is no record. */
+struct as_action_record *actions_record_failure(struct as_engine *engine, struct target *target,
+                                                const struct as_observation *observation);
+/* After the back-off. */
+void actions_note_next_try(const struct as_engine *engine, const struct target *target,
+                           struct as_action_record *record);
 
 #endif

@@ -275,10 +275,11 @@ static const char *explain_taking_back(struct as_engine *engine,
     const int64_t minutes = (left_us + AS_US_PER_MIN - 1) / AS_US_PER_MIN;
     char text[AS_MESSAGE_SIZE + 160], rest[64] = "";
     if (left_us > 0)
-        snprintf(rest, sizeof(rest), ", and no more are asked for in the next %lld minutes",
-                 (long long)minutes);
-    snprintf(text, sizeof(text), "%d of the instances asked for did not come: taken back%s%s%s",
-             count, rest, *why ? ": " : "", why);
+        snprintf(rest, sizeof(rest), ", and requests no more in the next %lld minute%s",
+                 (long long)minutes, minutes == 1 ? "" : "s");
+    snprintf(text, sizeof(text),
+             "%d requested instance%s did not come: alertscaler takes the request back%s%s%s",
+             count, count == 1 ? "" : "s", rest, *why ? ": " : "", why);
     return as_arena_strdup(&engine->arena, text);
 }
 

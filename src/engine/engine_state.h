@@ -199,8 +199,9 @@ struct target {
     struct intent *intent;   /* being carried out */
     struct intent *in_doubt; /* answer lost: may still be carried out */
     unsigned failures, conflicts;
-    as_mono_time failed; /* the last time */
-    as_mono_time retry;  /* no new try before then */
+    as_mono_time failed;            /* the last time */
+    struct as_moment failing_since; /* the first failure in a row */
+    as_mono_time retry;             /* no new try before then */
     enum as_reason failure;
     uint64_t failure_repeats;
     bool names_instances, is_relative; /* as last observed */
@@ -303,6 +304,7 @@ struct as_engine {
     struct unmuted *unmuted; /* by the last list (engine_incidents.c) */
     size_t unmuted_count;
     as_mono_time watchdog_seen;
+    int64_t watchdog_every_us; /* between its last reports; 0: not known */
 
     uint64_t next_call_id;
     struct waiter_list waiters;

@@ -291,7 +291,8 @@ void target_back_off(struct as_engine *engine, struct target *target, enum as_re
         delay *= 2;
     if (delay > BACKOFF_MAX_US)
         delay = BACKOFF_MAX_US;
-    target->failures++;
+    if (target->failures++ == 0)
+        target->failing_since = moment_now(engine);
     delay = delay / 2 + (int64_t)as_random_get_below(&engine->random, (uint64_t)delay / 2);
     if (retry_after_us > RETRY_AFTER_MAX_US)
         retry_after_us = RETRY_AFTER_MAX_US;

@@ -88,11 +88,20 @@ static struct as_target_view make_view(const struct as_engine *engine, const str
         .last_rule = target->verdict.set ? target->verdict.rule : target->dry_verdict.rule,
         .busy = target->phase != PHASE_IDLE,
         .last_failure = target->failure,
+        .failing_since = AS_MOMENT_NEVER,
+        .next_try = AS_MOMENT_NEVER,
         .did_not_come = scaleup_did_not_come(target, now),
         .ready = scaleup_get_timeout(target) > 0 && target->has_size ? target->ready : -1,
         .contended_until = AS_MOMENT_NEVER,
     };
     set_lock_ends(target, now, wall, &view.up_locked_until, &view.down_locked_until);
+    if (target->failure != AS_REASON_APPLIED && target->failures > 0) {
+        view.tries = target->failures;
+        view.failing_since = target->failing_since;
+        if (target->retry.us > now.us)
+            view.next_try =
+                (struct as_moment){target->retry, {wall.us + (target->retry.us - now.us)}};
+    }
     FOR_CONCERNS (engine, concern)
         if (concern->fill_view)
             concern->fill_view(target, now, wall, &view);

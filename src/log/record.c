@@ -629,12 +629,36 @@ static const struct as_row pause_rows[] = {
     {.name = NULL},
 };
 
+static const struct as_row give_back_rows[] = {
+    {AS_ROW("added", i32, as_give_back_note, added, REQUIRED), .about = "By the incident"},
+    {AS_ROW("amount", i32, as_give_back_note, amount, REQUIRED),
+     .about = "Given back in this step"},
+    {AS_ROW("incident", cut, as_give_back_note, incident, REQUIRED),
+     .about = "The digest of its alert"},
+    {AS_ROW("step", u32, as_give_back_note, step, REQUIRED), .about = "The first step is 1"},
+    {AS_ROW("steps", u32, as_give_back_note, steps, REQUIRED)},
+    {.name = NULL},
+};
+
+static const struct as_row proof_rows[] = {
+    {AS_ROW("every_seconds", known_seconds, as_proof_note, every_us, REQUIRED),
+     .about = "watchdog: between its last reports; null: not known"},
+    {AS_ROW("query", cut, as_proof_note, query, OPTIONAL),
+     .about = "The query of the rule's guard; absent: the watchdog is the proof"},
+    {AS_ROW("reported", exact, as_proof_note, reported.at, OPTIONAL),
+     .about = "watchdog: its last report; absent: none since the start",
+     .has_at = AS_ROW_HAS(as_proof_note, reported.set)},
+    {.name = NULL},
+};
+
 static const struct as_row decision_rows[] = {
     {AS_ROW_OF("contended", object, as_decision_record, contended, OPTIONAL, contended_rows),
      .about = "Only if `input.flags.contended` is true"},
     {AS_ROW("former_uid", cut, as_decision_record, former_uid, OPTIONAL),
      .about =
          "UID of the former object of this name; only in the first decision about another object"},
+    {AS_ROW_OF("give_back", object, as_decision_record, give_back, OPTIONAL, give_back_rows),
+     .about = "Only if the winner is a step of `give_back`"},
     {HASH},
     {AS_ROW("id", cut, as_decision_record, id, REQUIRED)},
     {AS_ROW("incident_count", u64, as_decision_record, incident_total, REQUIRED)},
@@ -655,6 +679,8 @@ static const struct as_row decision_rows[] = {
     {AS_ROW("pool_decision", cut, as_decision_record, pool_decision, OPTIONAL),
      .about = "`id` of the decision of the pool that this decision carries out"},
     {PREV},
+    {AS_ROW_OF("proof", object, as_decision_record, proof, OPTIONAL, proof_rows),
+     .about = "The missing proof that monitoring works; only if `input.flags.guarded` is true"},
     {AS_ROW("repeats", u64, as_decision_record, repeats, REQUIRED),
      .about = "Equal decisions since the previous record, which have no record"},
     {AS_ROW("rules_digest", cut, as_decision_record, rules_digest, REQUIRED)},
@@ -694,6 +720,9 @@ static const struct as_row action_rows[] = {
      .about = "The outcome was observed later"},
     {AS_ROW("message", cut, as_action_record, message, NULLABLE)},
     {AS_ROW("method", cut, as_action_record, method, NULLABLE)},
+    {AS_ROW("next_try", exact, as_action_record, next_try.at, OPTIONAL),
+     .about = "Of a failure: the next try; absent: at once, or never",
+     .has_at = AS_ROW_HAS(as_action_record, next_try.set)},
     {AS_ROW("outcome", word, as_action_record, outcome, REQUIRED), .get_word = reason_get_word},
     {AS_ROW("path", cut, as_action_record, path, NULLABLE)},
     {PREV},
@@ -712,6 +741,8 @@ static const struct as_row action_rows[] = {
     {AS_ROW("target_name", cut, as_action_record, target_name, REQUIRED)},
     {TIME},
     {AS_ROW("to", size, as_action_record, to, REQUIRED)},
+    {AS_ROW("tries", u32, as_action_record, tries, OPTIONAL),
+     .about = "Of a failure: the failed tries in a row, with this one", .min = 1},
     {AS_ROW("unit", text, as_action_record, unit, OPTIONAL),
      .about = "The quantity that sizes count; only of a target with `unit`"},
     {AS_ROW("version", cut, as_action_record, version, NULLABLE),

@@ -233,7 +233,7 @@ def test_what_does_not_come_is_taken_back(make, cloud):
     eventually(is_size(group, 4), 60, what="it has grown")
     eventually(lambda: daemon.records("action", outcome="applied"), 60, what="it is known")
     group.instances.pop()
-    wait_words(daemon, "1 of the instances asked for did not come: taken back")
+    wait_words(daemon, "1 requested instance did not come")
     eventually(lambda: group.desired == 3, 60, what="it is taken back")
     assert len(group.instances) == 3 and [q["AdjustmentValue"] for _, q in cloud.requests(CHANGE)] == ["4", "3"]
 

@@ -289,7 +289,7 @@ def test_what_cannot_be_launched_is_told_and_taken_back(make, group):
     group.room = 3
     daemon = make(nodes={"ready_timeout": "3s"})
     fire(daemon, "Busy")
-    record = wait_words(daemon, "1 of the instances asked for did not come: taken back")
+    record = wait_words(daemon, "1 requested instance did not come")
     assert "InsufficientInstanceCapacity - We currently do not have sufficient" in record["message"]
     eventually(lambda: group.size == 3, 60, what="what never came is gone")
     assert len(group.instances) == 3 and group.sizes == [4, 3] and not group.removed
@@ -450,6 +450,6 @@ def test_what_ails_a_managed_node_group_is_why_nothing_comes(make_eks, group):
     group.issues = [{"code": "InsufficientFreeAddresses", "message": "no address is left", "resourceIds": ["subnet-1"]}]
     daemon = make_eks(nodes={"ready_timeout": "3s"})
     fire(daemon, "Busy")
-    record = wait_words(daemon, "1 of the instances asked for did not come: taken back")
+    record = wait_words(daemon, "1 requested instance did not come")
     assert "InsufficientFreeAddresses: no address is left" in record["message"]
     eventually(lambda: group.sizes == [4, 3], 60, what="what never came is gone")

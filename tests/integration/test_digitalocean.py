@@ -151,7 +151,7 @@ def test_what_does_not_come_is_taken_back(make, cloud):
     pool = cloud.add_pool("web", 2, room=3)
     daemon = make(nodes={"ready_timeout": "3s"})
     fire(daemon, "Busy")
-    wait_words(daemon, "1 of the instances asked for did not come: taken back")
+    wait_words(daemon, "1 requested instance did not come")
     eventually(lambda: len(pool.nodes) == 3, 60, what="the node that never came is gone")
     assert pool.count == 3 and [n.state for n in pool.nodes] == ["running"] * 3
     steadily(lambda: len(cloud.requests(CHANGE)) == 2, 3)

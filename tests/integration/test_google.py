@@ -339,7 +339,7 @@ def test_what_does_not_come_is_taken_back(make, add, google, kind, code):
     daemon = make(where, nodes={"ready_timeout": "3s"})
     fire(daemon, "Busy")
     eventually(lambda: group.size == 4, 60, what="it was asked for")
-    wait_words(daemon, "1 of the instances asked for did not come: taken back")
+    wait_words(daemon, "1 requested instance did not come")
     eventually(lambda: group.size == 3, 60, what="what never came is gone")
     eventually(lambda: len(group.present()) == 3, 60, what="three are there")
     assert all(i.action == "NONE" for i in group.present())

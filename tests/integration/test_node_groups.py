@@ -97,8 +97,8 @@ def test_what_never_comes_is_taken_back(make_aws, aws):
     grown = daemon.wait_record("action", outcome="applied", **{"from": 2, "to": 4})
     back = daemon.wait_record("action", outcome="applied", **{"from": 4, "to": 2})
     assert back["decision"] == grown["decision"] and not back["rule"]
-    assert back["message"] == ("2 of the instances asked for did not come: taken back, and no more are asked for in the next "
-                               f"5 minutes: {SHORTAGE}")
+    assert back["message"] == ("2 requested instances did not come: alertscaler takes the request back, and requests no more "
+                               f"in the next 5 minutes: {SHORTAGE}")
     assert seconds(back["time"]) - seconds(grown["time"]) >= 3
     assert aws.sizes == [4, 2] and not aws.removed and len(aws.instances) == 2
     assert_backs_off(daemon, back, lambda: aws.sizes == [4, 2])
@@ -109,7 +109,7 @@ def test_only_what_did_not_come_is_taken_back(make_aws, aws):
     daemon = make_aws({"cluster": "none", "ready_timeout": "3s"})
     fire(daemon, "Busy")
     back = daemon.wait_record("action", outcome="applied", **{"from": 4, "to": 3})
-    assert back["message"].startswith("1 of the instances asked for did not come: taken back")
+    assert back["message"].startswith("1 requested instance did not come")
     assert aws.sizes == [4, 3] and not aws.removed and len(aws.instances) == 3
     assert_backs_off(daemon, back, lambda: aws.sizes == [4, 3])
 
@@ -122,7 +122,7 @@ def test_what_was_made_and_failed_is_taken_back_by_name(make_azure, azure, room)
     daemon = make_azure({"cluster": "none", "ready_timeout": "3s"})
     fire(daemon, "Busy")
     back = daemon.wait_record("action", outcome="applied", **{"from": 4, "to": room})
-    assert back["message"].startswith(f"{4 - room} of the instances asked for did not come: taken back")
+    assert back["message"].startswith(f"{4 - room} requested instance")
     eventually(lambda: group.size == room, what="the size is what is there")
     assert [m.id for m in group.present()][:2] == served and not [m for m in group.present() if m.error]
     asked = len(azure.requests("^(?!GET)"))
@@ -285,7 +285,7 @@ def test_instances_that_become_no_nodes_are_taken_back_by_name(workers, make_aws
     new = aws.instances[2:]
     make_nodes({f"{workers.namespace}-late-{i}": f"aws:///{REGION}a/{i}" for i in new[:late]})
     back = daemon.wait_record("action", 90, outcome="applied", **{"from": 4, "to": 2 + late})
-    assert back["message"].startswith(f"{2 - late} of the instances asked for did not come: taken back")
+    assert back["message"].startswith(f"{2 - late} requested instance")
     assert sorted(aws.removed) == sorted(new[late:]) and aws.sizes == [4]
     assert workers.in_service() and all(workers.pods(n) for n in workers.nodes)
     assert_backs_off(daemon, back, lambda: aws.size == 2 + late)

@@ -92,6 +92,18 @@ struct as_pause_note { /* the pause in force at a decision */
     as_maybe_time until;
 };
 
+struct as_proof_note {      /* the missing proof, if the decision is `guarded` */
+    const char *query;      /* of the rule's guard; NULL: the watchdog is the proof */
+    as_maybe_time reported; /* watchdog: the last report; unset: none since the start */
+    int64_t every_us;       /* watchdog: between its last reports; -1: not known */
+};
+
+struct as_give_back_note { /* a step of `give_back` */
+    const char *incident;  /* its digest */
+    uint32_t step, steps;
+    int32_t added, amount; /* by the incident; to be given back in this step */
+};
+
 struct as_decision_record {
     const char *id;
     const char *target;      /* id */
@@ -113,6 +125,8 @@ struct as_decision_record {
     int64_t since_alert_us;                    /* since the latest startsAt; -1: no alert */
     const struct as_pause_note *pause;         /* NULL: not paused */
     const struct as_contended_note *contended; /* NULL: not contended */
+    const struct as_proof_note *proof;         /* NULL: none is missing */
+    const struct as_give_back_note *give_back; /* NULL: the winner gives nothing back */
     const char *pool_decision; /* id of the pool's decision that it carries out; or NULL */
     const char *waits_for;     /* name of the target that holds the decrease, by `after`; or NULL */
     const char *former_uid; /* the old UID, at the first decision about a new object; else NULL */
@@ -134,6 +148,8 @@ struct as_action_record {
     const char *message, *method, *path, *version;
     const char *request_id; /* the other side's id for the request; "" or NULL: none */
     unsigned attempts;
+    uint32_t tries;         /* failures of the target in a row, with this one; 0: no failure */
+    as_maybe_time next_try; /* of a failure; unset: at once, or never */
     int64_t duration_us;
     uint64_t repeats;                              /* equal failures since the previous record */
     int64_t since_notification_us, since_alert_us; /* -1: unknown */

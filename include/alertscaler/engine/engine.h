@@ -288,7 +288,9 @@ struct as_target_view {
     as_wall_time last_at;
     const char *last_rule; /* or NULL */
     bool busy;
-    enum as_reason last_failure;      /* AS_REASON_APPLIED: none */
+    enum as_reason last_failure;              /* AS_REASON_APPLIED: none */
+    uint32_t tries;                           /* that failed in a row */
+    struct as_moment failing_since, next_try; /* unset: no failure, or the next try is at once */
     const struct as_pool_seen *nodes; /* by the last look; NULL: nothing, or no alert fires */
     bool did_not_come;                /* an increase did not come, or not in time: no step up */
     int32_t ready;                    /* pods of a workload with ready_timeout; -1: not known */
@@ -322,6 +324,36 @@ struct as_ineffective_view {
 typedef void as_ineffective_visit_fn(void *context, const struct as_ineffective_view *view);
 void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time now,
                                  as_wall_time wall, as_ineffective_visit_fn *visit, void *context);
+/* What happens on a target after an incident, or which report a further step waits for. */
+#define AS_NEXT_EFFECTS(X)                                                                         \
+    X(AS_NEXT_STAYS, "stays")                                                                      \
+    X(AS_NEXT_GIVES_BACK, "gives_back")                                                            \
+    X(AS_NEXT_SCALES, "scales")                                                                    \
+    X(AS_NEXT_WAITS, "waits")
+#define AS_NEXT_WAITS_FOR(X)                                                                       \
+    X(AS_NEXT_NOW, NULL)                                                                           \
+    X(AS_NEXT_GUARD, "guard")                                                                      \
+    X(AS_NEXT_WATCHDOG, "watchdog")                                                                \
+    X(AS_NEXT_REPORT, "report")
+#define AS_NEXT_ENUM(enumerator, word) enumerator,
+enum as_next_effect { AS_NEXT_EFFECTS(AS_NEXT_ENUM) AS_NEXT_EFFECT_COUNT };
+enum as_next_wait { AS_NEXT_WAITS_FOR(AS_NEXT_ENUM) AS_NEXT_WAIT_COUNT };
+#undef AS_NEXT_ENUM
+struct as_next_view {
+    enum as_next_effect effect;
+    const char *rule;
+    int32_t size;          /* stays, waits: the size; else after the next step; -1: not known */
+    int32_t amount, added; /* gives_back: in the next step; by the incident. 0: not known */
+    uint32_t step, steps;
+    enum as_next_wait wait;
+    struct as_moment from;         /* not before; unset: now */
+    struct as_moment silent_since; /* the watchdog's last report, if it is late; else unset */
+    const char *alert;             /* waits: the name of the alert; else NULL */
+};
+typedef void as_next_visit_fn(void *context, const struct as_next_view *view);
+void as_engine_visit_next(const struct as_engine *engine, const struct as_target_ref *ref,
+                          as_mono_time now, as_wall_time wall, as_next_visit_fn *visit,
+                          void *context);
 /* Requests for approvals: those that wait, and those whose rule may not ask again yet. */
 struct as_approval_view {
     const char *target, *name, *unit; /* unit "": none */

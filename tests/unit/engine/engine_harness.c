@@ -106,6 +106,15 @@ static void say_decision(struct harness *harness, const struct as_decision_recor
     harness->last_notification_total = record->notification_total;
     harness->last_notification_count = record->notification_count;
     harness->last_sample_count = 0;
+    harness->last_step =
+        record->give_back ? *record->give_back : (struct as_give_back_note){.step = 0};
+    harness->last_step.incident = NULL;
+    harness->last_has_proof = record->proof != NULL;
+    harness->last_reported =
+        record->proof ? record->proof->reported : (as_maybe_time){.set = false};
+    harness->last_every_us = record->proof ? record->proof->every_us : 0;
+    (void)snprintf(harness->last_proof_query, sizeof(harness->last_proof_query), "%s",
+                   record->proof && record->proof->query ? record->proof->query : "");
     if (record->input->flags.in_progress_by != AS_IN_PROGRESS_NONE)
         harness->last_in_progress_by = record->input->flags.in_progress_by;
     for (size_t i = 0; i < record->input->proposal_count; i++)
@@ -135,6 +144,8 @@ static void say_decision(struct harness *harness, const struct as_decision_recor
 static void say_action(struct harness *harness, const struct as_action_record *record)
 {
     (void)snprintf(harness->last_message, sizeof(harness->last_message), "%s", record->message);
+    harness->last_tries = record->tries;
+    harness->last_next_try = record->next_try;
     (void)snprintf(harness->last_sender, sizeof(harness->last_sender), "%s",
                    record->sender ? record->sender : "");
     if (record->decision && strcmp(record->decision, harness->last_order) != 0)

@@ -158,6 +158,14 @@ struct harness {
     char last_sender[64];            /* of the last action's command */
     as_maybe_time last_later_than;   /* of the last request that set a size */
     unsigned misnamed_decisions;     /* actions that named another */
+    uint32_t last_tries;             /* of the last action */
+    as_maybe_time last_next_try;
+    struct as_give_back_note
+        last_step;       /* of the last decision; zeros: none. Without its incident */
+    bool last_has_proof; /* it lacks a proof */
+    char last_proof_query[128];
+    as_maybe_time last_reported;
+    int64_t last_every_us;
     uint64_t last_notification_total;
     size_t last_notification_count;
     size_t last_sample_count;                   /* of the last decision's proposals */

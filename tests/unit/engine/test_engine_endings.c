@@ -431,3 +431,179 @@ Test(engine_endings, ends_where_the_entry_has_another_address)
     cr_assert_null(strstr(said(&h), "scale "));
     harness_stop(&h);
 }
+
+/* What a target does next, as pages and the API show it. */
+
+static struct as_next_view next_view;
+static size_t next_count;
+
+static void take_next(void *context, const struct as_next_view *view)
+{
+    (void)context;
+    next_view = *view;
+    next_count++;
+}
+
+static void visit_next(void *context, const struct as_target_view *view)
+{
+    const struct harness *harness = context;
+    as_engine_visit_next(harness->engine, view->ref, harness->mono, harness->wall, take_next, NULL);
+}
+
+static void look_next(struct harness *harness)
+{
+    next_count = 0;
+    as_engine_visit_targets(harness->engine, harness->mono, harness->wall, visit_next, harness);
+}
+
+Test(engine_endings, a_size_stays_where_the_rule_has_no_on_resolved)
+{
+    static const struct spec staying = {
+        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+        .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "web", .up = 4}},
+    };
+    WITH(h, staying);
+    look_next(&h);
+    cr_expect_eq(next_count, 0, "nothing was decided");
+    fire(&h, "Slow", 990);
+    look_next(&h);
+    cr_expect_eq(next_count, 0, "the incident is open");
+    resolve(&h, "Slow", 990);
+    look_next(&h);
+    cr_assert_eq(next_count, 1);
+    cr_expect_eq(next_view.effect, AS_NEXT_STAYS);
+    cr_expect_str_eq(next_view.rule, "slow");
+    cr_expect_eq(next_view.size, 8);
+    cr_expect_eq(next_view.wait, AS_NEXT_NOW);
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "web", .replicas = 5});
+    look_next(&h);
+    cr_expect_eq(next_count, 0, "the size is an operator's");
+    harness_stop(&h);
+}
+
+Test(engine_endings, each_step_says_what_it_gives_back_of_what)
+{
+    WITH(h, giving_back);
+    fire(&h, "Slow", 990);
+    tick(&h, 60);
+    resolve(&h, "Slow", 990); /* at 12, from 4 */
+    look_next(&h);
+    cr_assert_eq(next_count, 1);
+    cr_expect_eq(next_view.effect, AS_NEXT_GIVES_BACK);
+    cr_expect_eq(next_view.wait, AS_NEXT_NOW);
+    cr_expect_eq(next_view.size, 10);
+    cr_expect_eq(next_view.amount, 2);
+    cr_expect_eq(next_view.added, 8);
+    cr_expect_eq(next_view.step, 1);
+    cr_expect_eq(next_view.steps, 4);
+    cr_expect_eq(next_view.from.mono.us - h.mono.us, 120 * AS_US_PER_S);
+    tick(&h, 120);
+    cr_assert_not_null(strstr(said(&h), "decided web 12>10 scaled by slow"));
+    cr_expect_eq(h.last_step.step, 1);
+    look_next(&h);
+    cr_expect_eq(next_view.step, 2);
+    cr_expect_not(as_moment_is_set(next_view.from));
+    tick(&h, 60);
+    cr_expect_eq(h.last_step.step, 2);
+    cr_expect_eq(h.last_step.steps, 4);
+    cr_expect_eq(h.last_step.added, 8);
+    cr_expect_eq(h.last_step.amount, 2);
+    tick(&h, 180);
+    look_next(&h);
+    cr_expect_eq(next_count, 0, "all is given back");
+    fire(&h, "Slow", 2000);
+    cr_expect_eq(h.last_step.step, 0, "an increase gives nothing back");
+    harness_stop(&h);
+}
+
+Test(engine_endings, a_watchdog_that_is_late_is_named)
+{
+    static const struct spec spec = {
+        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+        .rules = {{.name = "slow",
+                   .match = {"alertname=Slow"},
+                   .target = "web",
+                   .up = 4,
+                   .max_steps = 1,
+                   .on_resolved = {.to = 2, .has_to = true}}},
+    };
+    struct as_matcher watchdog;
+    cr_assert_eq(as_matcher_init(&watchdog, "alertname=Watchdog", NULL), 0);
+    struct harness h = {.config = {.watchdog = &watchdog,
+                                   .watchdog_count = 1,
+                                   .watchdog_within_us = 60 * AS_US_PER_S}};
+    harness_start(&h, &spec);
+    fire(&h, "Slow", 990);
+    tick(&h, 90);
+    fire(&h, "Watchdog", 1200);
+    tick(&h, 40);
+    fire(&h, "Watchdog", 1200);
+    tick(&h, 2);
+    fire(&h, "Watchdog", 1200); /* the copy of another Alertmanager */
+    const int64_t seen = h.wall.us;
+    resolve(&h, "Slow", 990);
+    look_next(&h);
+    cr_assert_eq(next_count, 1);
+    cr_expect_eq(next_view.effect, AS_NEXT_SCALES);
+    cr_expect_eq(next_view.size, 2);
+    cr_expect_eq(next_view.wait, AS_NEXT_WATCHDOG);
+    cr_expect_not(as_moment_is_set(next_view.silent_since));
+    cr_expect(h.last_has_proof);
+    cr_expect_str_eq(h.last_proof_query, "");
+    cr_expect_eq(h.last_reported.at.us, seen);
+    cr_expect_eq(h.last_every_us, 40 * AS_US_PER_S);
+    tick(&h, 61);
+    look_next(&h);
+    cr_expect_eq(next_view.silent_since.wall.us, seen);
+    harness_stop(&h);
+    as_matcher_deinit(&watchdog);
+}
+
+Test(engine_endings, a_guard_that_is_not_met_is_named)
+{
+    WITH(h, to_two);
+    fire(&h, "Slow", 990);
+    tick(&h, 90);
+    resolve(&h, "Slow", 990);
+    cr_expect(h.last_has_proof);
+    cr_expect_str_eq(h.last_proof_query, "up == 1");
+    look_next(&h);
+    cr_expect_eq(next_view.wait, AS_NEXT_GUARD);
+    harness_stop(&h);
+}
+
+Test(engine_endings, a_step_down_waits_for_a_report_of_its_alert)
+{
+    static const struct spec falling = {
+        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+        .rules = {{.name = "idle", .match = {"alertname=Idle"}, .target = "web", .down = 1}},
+    };
+    WITH(h, falling);
+    fire(&h, "Idle", 990);
+    tick(&h, 90);
+    look_next(&h);
+    cr_assert_eq(next_count, 1);
+    cr_expect_eq(next_view.effect, AS_NEXT_WAITS);
+    cr_expect_eq(next_view.wait, AS_NEXT_REPORT);
+    cr_expect_str_eq(next_view.alert, "Idle");
+    cr_expect_eq(next_view.size, 3);
+    harness_stop(&h);
+}
+
+/* A failure has its tries and the next one. */
+Test(engine_endings, a_failed_action_says_when_the_next_try_is)
+{
+    WITH(h, giving_back);
+    h.always = (struct scale_script){.outcome = AS_REASON_REJECTED};
+    fire(&h, "Slow", 990);
+    cr_expect_eq(h.last_tries, 1);
+    cr_expect(h.last_next_try.set && h.last_next_try.at.us > h.wall.us);
+    tick(&h, 60);
+    cr_expect_gt(h.last_tries, 1);
+    h.always = (struct scale_script){0};
+    tick(&h, 120);
+    cr_expect_eq(harness_target(&h, "web")->size > 4, true);
+    cr_expect_eq(h.last_tries, 0);
+    harness_stop(&h);
+}

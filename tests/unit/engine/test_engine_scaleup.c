@@ -62,8 +62,8 @@ Test(engine_scaleup, what_did_not_come_in_time_is_taken_back_and_the_group_backs
     tick(&h, 40);
     cr_expect(has(said(&h), "take back pool 7>4; acted pool 7>4 applied"));
     cr_expect_str_eq(h.last_message,
-                     "3 of the instances asked for did not come: taken back, and no "
-                     "more are asked for in the next 5 minutes: no machines");
+                     "3 requested instances did not come: alertscaler takes the request back, "
+                     "and requests no more in the next 5 minutes: no machines");
     cr_expect_eq(pool->size, 4);
     cr_expect_eq(pool->missing, 0);
     const int64_t lock = get_up_lock(&h);
