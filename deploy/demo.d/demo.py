@@ -22,7 +22,7 @@ REASONS = {
     "at_max": "it is at its maximum",
     "at_min": "it is at its minimum",
     "cooldown": "the target is locked after the last action",
-    "vetoed": "another open incident wants more",
+    "vetoed": "another rule wants more",
     "no_change": "nothing asks for another size",
     "in_progress": "the last change is still being carried out",
 }

@@ -599,6 +599,23 @@ static void print_unread(const json_t *action)
            as_record_get_text(action, "target_name"));
 }
 
+/* A rule that matches an alert of the notification leads to the target. */
+static bool payload_concerns(const struct preview *preview, const char *target)
+{
+    const json_t *alert, *rule;
+    size_t i, k;
+
+    json_array_foreach(preview->alerts, i, alert)
+    {
+        json_array_foreach(json_object_get(alert, "rules"), k, rule)
+        {
+            if (strcmp(as_record_get_text(rule, "target"), target) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 /* The actions of a decision. */
 static json_t *collect_actions(const json_t *records, const json_t *decision)
 {
@@ -632,7 +649,8 @@ static void explain_payload_print_text(const struct preview *preview)
             putchar('\n');
             as_explain_print(&explanation, stdout);
             json_decref(actions);
-        } else if (!*as_record_get_text(item, "decision")) {
+        } else if (!*as_record_get_text(item, "decision") &&
+                   payload_concerns(preview, as_record_get_text(item, "target"))) {
             print_unread(item);
         }
     }
@@ -750,6 +768,8 @@ struct search {
     as_maybe_time until;
     long long repeats;
     as_maybe_time first; /* time of the target's first decision */
+    json_t *unread;      /* without a decision: the last failed observation up to `at`; or NULL */
+    as_maybe_time unread_since; /* the first failure with this outcome in a row */
 };
 
 static bool explain_is_decision(const json_t *record)
@@ -810,6 +830,20 @@ static int explain_take_decision(struct search *search, const struct log_line *l
     return 0;
 }
 
+static int explain_take_unread(struct search *search, json_t *record, struct as_error *error)
+{
+    as_wall_time time;
+    const int status = as_record_get_time(record, &time, error);
+    if (status || time.us > search->at.us)
+        return status;
+    if (strcmp(as_record_get_text(search->unread, "outcome"),
+               as_record_get_text(record, "outcome")) != 0)
+        search->unread_since = (as_maybe_time){.set = true, .at = time};
+    json_decref(search->unread);
+    search->unread = json_incref(record);
+    return 0;
+}
+
 static int explain_read_record(void *context, const struct log_line *line, json_t *record,
                                struct as_error *error)
 {
@@ -824,6 +858,9 @@ static int explain_read_record(void *context, const struct log_line *line, json_
     /* An action without a decision: since then the size could not be read. */
     const char *decision = as_record_get_text(record, "decision"),
                *kind = as_record_get_text(record, "kind");
+    if (!search->decision && strcmp(kind, "action") == 0 && !*decision &&
+        !*as_record_get_text(record, "command"))
+        return explain_take_unread(search, record, error);
     const bool is_effect = strcmp(kind, "action") == 0 || strcmp(kind, "nodes") == 0 ||
                            strcmp(kind, "effect") == 0 || strcmp(kind, "approval") == 0;
     if (search->decision && is_effect &&
@@ -870,22 +907,26 @@ static void explain_take_incident(struct search *search, json_t *record)
 
     if (strcmp(as_record_get_text(record, "event"), "opened") != 0)
         return;
+    bool is_named =
+        strcmp(as_record_get_text(json_object_get(search->decision, "give_back"), "incident"),
+               incident) == 0;
     json_array_foreach(json_object_get(search->decision, "incidents"), i, item)
     {
-        if (!json_is_string(item) || strcmp(json_string_value(item), incident) != 0)
-            continue;
-        size_t j;
-        const json_t *known;
-        json_array_foreach(search->incidents, j, known)
-        {
-            if (strcmp(as_record_get_incident(known), incident) == 0)
-                break;
-        }
-        if (j < json_array_size(search->incidents))
-            json_array_set(search->incidents, j, record);
-        else
-            json_array_append(search->incidents, record);
+        if (json_is_string(item) && strcmp(json_string_value(item), incident) == 0)
+            is_named = true;
     }
+    if (!is_named)
+        return;
+    const json_t *known;
+    json_array_foreach(search->incidents, i, known)
+    {
+        if (strcmp(as_record_get_incident(known), incident) == 0)
+            break;
+    }
+    if (i < json_array_size(search->incidents))
+        json_array_set(search->incidents, i, record);
+    else
+        json_array_append(search->incidents, record);
 }
 
 /* An action of a assignment, its effect, or nodes that one has chosen. */
@@ -994,10 +1035,45 @@ static void fail_with_command(const struct as_args *args, const char *target, co
                           nearest ? "\"?" : "");
 }
 
+/* Nothing was decided, as the size could not be read. */
+static int explain_print_unread(const struct as_args *args, const struct search *search)
+{
+    const json_t *record = search->unread;
+    const char *name = as_record_get_text(record, "target_name");
+    const char *next = as_record_get_text(record, "next_try");
+    const long long http = json_integer_value(json_object_get(record, "http_status"));
+    char text[AS_RFC3339_SIZE];
+    enum as_reason reason;
+    if (as_args_wants_json(args)) {
+        as_cli_print_json(record, JSON_INDENT(2) | JSON_SORT_KEYS, stdout);
+        return AS_EXIT_NO;
+    }
+    as_wall_time_print_short(search->unread_since.at, text);
+    as_safe_text_put(stdout, *name ? name : as_record_get_text(record, "target"));
+    printf(": no decision, as its size could not be read.\nThe last observation: %s",
+           as_record_get_text(record, "outcome"));
+    if (http > 0)
+        printf(", HTTP %lld", http);
+    fputs(*as_record_get_text(record, "message") ? ": " : "", stdout);
+    as_safe_text_put(stdout, as_record_get_text(record, "message"));
+    putchar('\n');
+    if (as_reason_find(as_record_get_text(record, "outcome"), &reason))
+        puts(as_reason_get_meaning(reason));
+    printf("Since: %s", text);
+    if (*next)
+        printf(". The first retry: %s", next);
+    puts(".\nalertscaler tries again, at least once in a minute. Equal failures have no record. To "
+         "see the number of tries and the next try, run alertscaler status.");
+    return AS_EXIT_NO;
+}
+
 static int fail_to_find(const struct as_args *args, const struct search *search,
                         const struct log_files *files)
 {
     char text[AS_RFC3339_SIZE];
+
+    if (search->unread)
+        return explain_print_unread(args, search);
 
     as_wall_time_print_short(search->first.set ? search->first.at : search->at, text);
     const json_t *command = json_array_get(search->commands, json_array_size(search->commands) - 1);
@@ -1074,6 +1150,7 @@ static int explain_log(const struct as_args *args)
             search.decision ? explain_print(args, &search) : fail_to_find(args, &search, &files);
     log_files_deinit(&files);
     json_decref(search.decision);
+    json_decref(search.unread);
     free(search.line);
     json_decref(search.actions);
     json_decref(search.commands);

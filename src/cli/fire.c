@@ -222,6 +222,8 @@ static void fire_print_decision(const struct fire_after *after, const json_t *de
     as_safe_text_put(stdout, as_record_get_text(decision, "target_name"));
     if (from == to)
         printf(": stays at %" JSON_INTEGER_FORMAT ": %s", from, word);
+    else if (strcmp(word, as_reason_get_word(AS_REASON_SCALED)) == 0) /* if the action succeeds */
+        printf(": decided %" JSON_INTEGER_FORMAT " -> %" JSON_INTEGER_FORMAT, from, to);
     else
         printf(": %" JSON_INTEGER_FORMAT " -> %" JSON_INTEGER_FORMAT ": %s", from, to, word);
     if (json_is_integer(would))
@@ -534,14 +536,76 @@ static int fire_follow(const struct as_args *args, struct fire_after *after, con
     return end > status ? end : status;
 }
 
+/* --- after --resolved --- */
+
+/* Targets of open incidents, by digest: the incident has no targets any more when it is resolved.
+ * NULL: the credential may not read. */
+static json_t *fire_list_incidents(const struct as_args *args)
+{
+    int unused;
+    return fire_ask(args, "/api/v1/incidents?limit=1000000", false, &unused);
+}
+
+static void fire_print_next(const json_t *target)
+{
+    const json_t *list = json_object_get(target, "next"), *next;
+    size_t i;
+    json_array_foreach(list, i, next)
+    {
+        as_safe_text_put(stdout, as_record_get_text(target, "name"));
+        fputs(": ", stdout);
+        as_safe_text_put(stdout, as_record_get_text(next, "text"));
+        fputs(" (rule ", stdout);
+        as_safe_text_put(stdout, as_record_get_text(next, "rule"));
+        fputs(")\n", stdout);
+    }
+}
+
+/* Once the target is idle again, for at most some seconds. */
+static void fire_print_next_of(const struct as_args *args, const char *id)
+{
+    AS_CLEANUP(as_free_p) char *path = fire_make_path("/api/v1/targets/", id);
+    const int64_t begin_us = get_mono_us();
+    for (;;) {
+        int unused;
+        json_t *target = fire_ask(args, path, false, &unused);
+        const bool is_idle = !json_is_true(json_object_get(target, "busy"));
+        if (!target || is_idle || get_mono_us() - begin_us >= FAILURE_US) {
+            fire_print_next(target);
+            json_decref(target);
+            return;
+        }
+        json_decref(target);
+        sleep_between_polls();
+    }
+}
+
+static void fire_print_after(const struct as_args *args, const json_t *incidents,
+                             const json_t *alert)
+{
+    const json_t *incident, *target;
+    size_t i, k;
+    fflush(stdout);
+    json_array_foreach(incidents, i, incident)
+    {
+        if (strcmp(as_record_get_text(incident, "digest"), fire_get_text(alert, "digest")) != 0)
+            continue;
+        json_array_foreach(json_object_get(incident, "targets"), k, target)
+            fire_print_next_of(args, as_record_get_text(target, "target"));
+    }
+}
+
 static int fire(const struct as_args *args, struct fire_after *after, int64_t for_us)
 {
     const bool is_firing = !as_args_has(args, "resolved");
     const as_wall_time now = fire_get_now();
     json_t *alert = NULL;
+    json_t *incidents = is_firing || as_args_wants_json(args) ? NULL : fire_list_incidents(args);
     int status = send_alert(args, is_firing ? AS_ALERT_FIRING : AS_ALERT_RESOLVED, now, &alert);
-    if (status != AS_EXIT_OK)
+    if (status != AS_EXIT_OK) {
+        json_decref(incidents);
         return status;
+    }
     const bool is_queued = strcmp(fire_get_text(alert, "outcome"), "queued") == 0;
     if (!is_queued && !as_args_wants_json(args))
         print_reason(alert);
@@ -549,6 +613,9 @@ static int fire(const struct as_args *args, struct fire_after *after, int64_t fo
         status = AS_EXIT_NO; /* no effects to wait for */
     else if (is_queued && is_firing)
         status = fire_follow(args, after, alert, now, for_us);
+    if (is_queued && incidents)
+        fire_print_after(args, incidents, alert);
+    json_decref(incidents);
     json_decref(alert);
     return status;
 }

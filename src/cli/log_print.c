@@ -8,6 +8,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/safe_text.h>
+#include <alertscaler/model/reason.h>
 #include <alertscaler/tools/record_text.h>
 
 #include "log_reader.h"
@@ -285,10 +286,19 @@ static void print_decision(const struct print *print, json_t *record)
         fputs(": stays at ", print->out);
         put_size(print, record, output, "desired");
         fputs(": ", print->out);
+    } else if (strcmp(as_record_get_text(output, "reason"), as_reason_get_word(AS_REASON_SCALED)) ==
+               0) {
+        /* the record of the action says whether it was scaled */
+        fputs(": decided ", print->out);
+        put_size(print, record, output, "replicas");
+        fputs(" -> ", print->out);
+        put_size(print, record, output, "desired");
     } else {
         put_change(print, record, output, "replicas", "desired");
     }
-    put_word(print, as_record_get_text(output, "reason"));
+    if (from == to ||
+        strcmp(as_record_get_text(output, "reason"), as_reason_get_word(AS_REASON_SCALED)) != 0)
+        put_word(print, as_record_get_text(output, "reason"));
     if (has_number(output, "would")) {
         fputs(", would be ", print->out);
         put_size(print, record, output, "would");

@@ -21,6 +21,7 @@
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/model/reason.h>
 
 #include "cli.h"
 #include "http_call.h"
@@ -211,7 +212,11 @@ static char *describe_last(const json_t *target, int64_t now_us)
         (void)snprintf(
             would, sizeof(would), " would be %s",
             status_print_size(target, json_integer_value(json_object_get(last, "would")), size));
-    return as_xasprintf("%s%s%s%s, %s ago%s%s", status_get_text(last, "reason"), would,
+    /* a change that was not carried out is not "scaled" */
+    const bool is_undone = *failure && strcmp(status_get_text(last, "reason"),
+                                              as_reason_get_word(AS_REASON_SCALED)) == 0;
+    return as_xasprintf("%s%s%s%s, %s ago%s%s",
+                        is_undone ? "wanted another size" : status_get_text(last, "reason"), would,
                         *rule ? " by " : "", rule, ago, *failure ? "; failed: " : "", failure);
 }
 
@@ -304,6 +309,22 @@ static char *status_make_path(const struct as_args *args)
     return path;
 }
 
+/* "5 tries since 3m, next in 40s" */
+static void status_print_tries(const json_t *target, FILE *out)
+{
+    const json_int_t tries = json_integer_value(json_object_get(target, "tries"));
+    const int64_t now_us = get_now_us();
+    char span[64];
+    if (tries <= 0)
+        return;
+    fprintf(out, " (%" JSON_INTEGER_FORMAT " %s", tries, tries == 1 ? "try" : "tries");
+    if (describe_span(target, "failing_since", true, now_us, span, sizeof(span)))
+        fprintf(out, " for %s", span);
+    if (describe_span(target, "next_try", false, now_us, span, sizeof(span)))
+        fprintf(out, ", next in %s", span);
+    fputc(')', out);
+}
+
 /* Why targets failed: too long for the table. */
 static void print_failures(const json_t *targets, FILE *out)
 {
@@ -311,13 +332,34 @@ static void print_failures(const json_t *targets, FILE *out)
     size_t i;
     json_array_foreach(targets, i, target)
     {
+        const char *failure = status_get_text(target, "failure");
         const char *text = status_get_text(target, "failure_text");
-        if (!*text)
+        if (!*failure)
             continue;
         as_safe_text_put(out, status_get_text(target, "name"));
-        fprintf(out, ": %s: ", status_get_text(target, "failure"));
+        fprintf(out, ": %s%s", failure, *text ? ": " : "");
         as_safe_text_put(out, text);
+        status_print_tries(target, out);
         fputc('\n', out);
+    }
+}
+
+/* What happens after an incident. */
+static void status_print_next(const json_t *targets, FILE *out)
+{
+    const json_t *target, *next;
+    size_t i, k;
+    json_array_foreach(targets, i, target)
+    {
+        json_array_foreach(json_object_get(target, "next"), k, next)
+        {
+            as_safe_text_put(out, status_get_text(target, "name"));
+            fputs(": ", out);
+            as_safe_text_put(out, status_get_text(next, "text"));
+            fputs(" (rule ", out);
+            as_safe_text_put(out, status_get_text(next, "rule"));
+            fputs(")\n", out);
+        }
     }
 }
 
@@ -444,6 +486,7 @@ static void status_print_text(const struct as_args *args, json_t *data, FILE *ou
     json_t *targets = json_is_array(data) ? json_incref(data) : json_pack("[O]", data);
     status_print_table(targets, out);
     print_failures(targets, out);
+    status_print_next(targets, out);
     status_print_others(targets, out);
     status_print_ineffective(targets, out);
     status_print_query_errors(status, targets, json_is_array(data), out);

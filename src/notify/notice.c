@@ -75,6 +75,8 @@ static void notice_print_summary(const struct as_notice *notice, struct as_buf *
         if (notice->has_to)
             notice_print_sizes(notice, out);
         as_buf_printf(out, ": %s", notice->reason);
+        if (!as_str_is_empty(notice->message))
+            as_buf_printf(out, ": %s", notice->message);
         break;
     case AS_NOTICE_AT_MAX:
         if (notice->phase == AS_NOTICE_END)

@@ -803,9 +803,10 @@ static void explain_print_change(const struct as_explanation *explanation, const
     json_int_t http = json_integer_value(json_object_get(action, "http_status"));
 
     put_start(explanation, action, out);
-    if (as_record_get_size(action, "from", &from) && as_record_get_size(action, "to", &to))
+    if (as_record_get_size(action, "from", &from) && as_record_get_size(action, "to", &to)) {
+        fputs(as_record_has_failed(action) ? "wanted " : "", out);
         put_sizes(action, from, to, out);
-    else if (*as_record_get_text(action, "command"))
+    } else if (*as_record_get_text(action, "command"))
         fputs("a size by hand: ", out);
     else
         fputs("the size could not be read: ", out);
@@ -924,7 +925,7 @@ static void explain_print_what_followed(const struct explained *explained, FILE 
     if (json_array_size(explanation->actions) + json_array_size(explanation->assignments) == 0)
         fputs("  no action\n", out);
     if (explanation->repeats > 0)
-        fprintf(out, "  decided the same %lld more time%s\n", explanation->repeats,
+        fprintf(out, "  the same decision %lld more time%s\n", explanation->repeats,
                 explanation->repeats == 1 ? "" : "s");
     if (*next)
         explain_put(out, "  the same input would be decided otherwise from ", next, " on\n");
@@ -1074,6 +1075,84 @@ static void explain_print_ordered(FILE *out, const struct as_explanation *explan
                 as_unit_print_size(unit, to, text));
 }
 
+/* The last action of the decision, if it failed and none was carried out; or NULL. */
+static const json_t *explain_find_failure(const struct as_explanation *explanation)
+{
+    const json_t *last = NULL, *action;
+    size_t i;
+    json_array_foreach(explanation->actions, i, action)
+    {
+        int32_t to;
+        if (strcmp(as_record_get_text(action, "kind"), "action") != 0 ||
+            *as_record_get_text(action, "command") || !as_record_get_size(action, "to", &to))
+            continue;
+        if (!as_record_has_failed(action))
+            return NULL;
+        last = action;
+    }
+    return last;
+}
+
+/* The missing proof that monitoring works. */
+static void print_proof(const json_t *decision, FILE *out)
+{
+    const json_t *proof = json_object_get(decision, "proof");
+    const char *query = as_record_get_text(proof, "query"),
+               *reported = as_record_get_text(proof, "reported");
+    const json_t *every = json_object_get(proof, "every_seconds");
+    if (!proof)
+        return;
+    if (*query) {
+        explain_put(out, "The rule's guard returned no sample: ", query, "\n");
+        return;
+    }
+    fputs("The watchdog does not prove yet that monitoring works: ", out);
+    if (*reported)
+        explain_put(out, "its last report is of ", reported, "");
+    else
+        fputs("no report since alertscaler was started", out);
+    if (json_is_number(every))
+        put_seconds(out, "; it repeats every ", every, "");
+    fputs(".\n", out);
+}
+
+static const json_t *explain_find_opening(const struct as_explanation *explanation,
+                                          const char *incident)
+{
+    const json_t *opened = NULL;
+    json_t *each;
+    size_t i;
+    json_array_foreach(explanation->incidents, i, each)
+    {
+        if (strcmp(as_record_get_incident(each), incident) == 0)
+            opened = each;
+    }
+    return opened;
+}
+
+/* Gives back 2 of the 4 that the incident HighCPU{...} added: step 1 of 2. */
+static void print_give_back(const struct as_explanation *explanation, FILE *out)
+{
+    const json_t *step = json_object_get(explanation->decision, "give_back");
+    const char *unit = as_record_get_text(explanation->decision, "unit");
+    const char *incident = as_record_get_text(step, "incident");
+    const json_t *opened = explain_find_opening(explanation, incident);
+    char amount_text[AS_SIZE_TEXT_SIZE], added_text[AS_SIZE_TEXT_SIZE];
+    int32_t amount, added;
+    if (!as_record_get_size(step, "amount", &amount) || !as_record_get_size(step, "added", &added))
+        return;
+    fprintf(out, "The step gives back %s of the %s that the resolved incident ",
+            as_unit_print_size(unit, amount, amount_text),
+            as_unit_print_size(unit, added, added_text));
+    if (opened)
+        as_record_print_labels(json_object_get(opened, "labels"), out);
+    else
+        as_safe_text_put(out, incident);
+    fprintf(out, " added: step %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT ".\n",
+            json_integer_value(json_object_get(step, "step")),
+            json_integer_value(json_object_get(step, "steps")));
+}
+
 static void print_result(const struct explained *explained, FILE *out)
 {
     const struct as_explanation *explanation = explained->explanation;
@@ -1086,14 +1165,24 @@ static void print_result(const struct explained *explained, FILE *out)
 
     char text[AS_SIZE_TEXT_SIZE], other[AS_SIZE_TEXT_SIZE];
     const char *unit = as_record_get_text(explanation->decision, "unit");
+    const json_t *failure = explain_find_failure(explanation);
 
-    if (has_sizes && from == to)
+    if (has_sizes && from != to && failure) {
+        fprintf(out, "Wanted %s to %s; ", as_unit_print_size(unit, from, text),
+                as_unit_print_size(unit, to, other));
+        as_record_print_failure(failure, explanation->at, out);
+        explain_put(out, ".\n", explain_get_meaning(failure, "outcome"), "\n");
+    } else if (has_sizes && from == to)
         fprintf(out, "The size stays at %s: ", as_unit_print_size(unit, from, text));
     else if (has_sizes)
         fprintf(out, "The size goes from %s to %s: ", as_unit_print_size(unit, from, text),
                 as_unit_print_size(unit, to, other));
-    explain_put(out, "", as_record_get_text(output, "reason"), ".\n");
-    explain_put(out, "", explain_get_meaning(output, "reason"), "\n");
+    if (!has_sizes || from == to || !failure) {
+        explain_put(out, "", as_record_get_text(output, "reason"), ".\n");
+        explain_put(out, "", explain_get_meaning(output, "reason"), "\n");
+    }
+    print_proof(explanation->decision, out);
+    print_give_back(explanation, out);
     explain_print_ordered(out, explanation, unit);
     print_holder(out, json_object_get(output, "held_by"));
     explain_print_progress(out, explanation->decision);

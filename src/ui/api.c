@@ -378,6 +378,7 @@ static void api_keep_decision(struct as_api *api, const struct as_decision_recor
     (void)snprintf(decision->pool_decision, sizeof(decision->pool_decision), "%s",
                    record->pool_decision ? record->pool_decision : "");
     decision->actions = AS_BUF_INIT(DECISION_ACTIONS_MAX);
+    decision->failure = AS_REASON_APPLIED;
     keep_record(decision, json);
     TAILQ_INSERT_HEAD(&api->decisions, decision, next);
     api->decision_count++;
@@ -392,6 +393,8 @@ static void api_keep_action(struct as_api *api, const struct as_action_record *r
     struct kept_decision *decision = TAILQ_FIRST(&api->decisions);
     while (decision && !as_str_equal(decision->id, record->decision))
         decision = TAILQ_NEXT(decision, next);
+    if (decision && record->to >= 0)
+        decision->failure = record->outcome;
     if (!decision || as_buf_check(json) != 0 ||
         json->size + 1 > DECISION_ACTIONS_MAX - decision->actions.size)
         return;

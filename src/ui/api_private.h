@@ -49,6 +49,7 @@ struct kept_decision {
     size_t record_size;
     char pool_decision[AS_ULID_SIZE]; /* that it carries out; or "" */
     struct as_buf actions;            /* records of what followed, a line each; the first ones */
+    enum as_reason failure; /* of its last action; AS_REASON_APPLIED: none failed, or it was set */
 };
 TAILQ_HEAD(kept_decision_list, kept_decision);
 
@@ -129,6 +130,10 @@ extern const struct as_row_type as_row_moment;     /* struct as_moment */
  * false: there is none. Targets of one template have no name of their own. */
 bool api_visit_target(const struct api_request *request, const char *wanted,
                       as_target_visit_fn *each, void *context) AS_MUST_USE;
+
+/* api_targets.c: a sentence without a subject, as "stays at 6: the rule has no on_resolved". */
+void api_print_next(const struct as_target_view *target, const struct as_next_view *next,
+                    struct as_buf *out);
 
 /* api_rules.c: as in the rule file, but for the order. */
 void api_print_matcher(const struct as_matcher *matcher, struct as_buf *out);

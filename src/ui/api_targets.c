@@ -1,6 +1,7 @@
 /*
  * The overall status, and targets.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,6 +244,120 @@ static void target_holds_write(struct as_json_writer *json, const struct as_row 
     as_json_end_array(json);
 }
 
+/* What happens after an incident. */
+
+#define NEXT_TEXT_MAX ((size_t)1024)
+
+#define NEXT_WORD(enumerator, word) [enumerator] = (word),
+static const char *const next_effects[AS_NEXT_EFFECT_COUNT] = {AS_NEXT_EFFECTS(NEXT_WORD)};
+static const char *const next_waits[AS_NEXT_WAIT_COUNT] = {AS_NEXT_WAITS_FOR(NEXT_WORD)};
+#undef NEXT_WORD
+
+/* Not before: the delay of the rule, or the lock. */
+static struct as_moment next_get_from(const struct as_target_view *target,
+                                      const struct as_next_view *next)
+{
+    const struct as_moment lock = target->down_locked_until;
+    return next->effect == AS_NEXT_GIVES_BACK && lock.mono.us > next->from.mono.us ? lock
+                                                                                   : next->from;
+}
+
+static void next_print_wait(const struct as_target_view *target, const struct as_next_view *next,
+                            struct as_buf *out)
+{
+    const struct as_moment from = next_get_from(target, next);
+    char text[AS_RFC3339_SIZE];
+    if (next->wait == AS_NEXT_WATCHDOG)
+        as_buf_append_str(out, " after the next report of the watchdog");
+    if (next->wait == AS_NEXT_WATCHDOG && as_moment_is_set(next->silent_since)) {
+        as_wall_time_print_short(next->silent_since.wall, text);
+        as_buf_printf(out, ": no report since %s", text);
+    }
+    if (next->wait == AS_NEXT_GUARD)
+        as_buf_append_str(out, " if the guard of the rule allows it");
+    if (as_moment_is_set(from)) {
+        as_wall_time_print_short(from.wall, text);
+        as_buf_printf(out, ", not before %s", text);
+    }
+}
+
+void api_print_next(const struct as_target_view *target, const struct as_next_view *next,
+                    struct as_buf *out)
+{
+    const char *unit = as_sized_get_unit(target->ref);
+    char size[AS_SIZE_TEXT_SIZE], added[AS_SIZE_TEXT_SIZE];
+    switch (next->effect) {
+    case AS_NEXT_STAYS:
+        as_buf_printf(out, "stays at %s: the rule has no on_resolved",
+                      as_unit_print_size(unit, next->size, size));
+        return;
+    case AS_NEXT_WAITS: as_buf_printf(out, "waits for a new report of %s", next->alert); return;
+    case AS_NEXT_GIVES_BACK:
+        as_buf_append_str(out, "gives back");
+        if (next->amount > 0)
+            as_buf_printf(out, " %s", as_unit_print_size(unit, next->amount, size));
+        if (next->steps > 1)
+            as_buf_printf(out, " of %s, step %" PRIu32 " of %" PRIu32 ",",
+                          as_unit_print_size(unit, next->added, added), next->step, next->steps);
+        break;
+    case AS_NEXT_SCALES:
+        if (next->size >= 0)
+            as_buf_printf(out, "scales to %s", as_unit_print_size(unit, next->size, size));
+        else
+            as_buf_append_str(out, "scales down");
+        break;
+    case AS_NEXT_EFFECT_COUNT: break;
+    }
+    next_print_wait(target, next, out);
+}
+
+struct next_answer {
+    const struct as_next_view *view;
+    const char *effect, *waits_for, *text;
+    struct as_moment from;
+};
+
+#define NEXT .via = AS_ROW_VIA(next_answer, view)
+
+static const struct as_row next_rows[] = {
+    {AS_ROW("effect", text, next_answer, effect, REQUIRED)},
+    {AS_ROW("rule", text, as_next_view, rule, REQUIRED), NEXT},
+    {AS_ROW("size", size, as_next_view, size, NULLABLE), NEXT},
+    {AS_ROW("amount", i32, as_next_view, amount, REQUIRED), NEXT},
+    {AS_ROW("waits_for", maybe_text, next_answer, waits_for, NULLABLE)},
+    {AS_ROW("from", moment, next_answer, from, NULLABLE)},
+    {AS_ROW("text", text, next_answer, text, REQUIRED)},
+    {.name = NULL},
+};
+
+struct next_list {
+    struct as_json_writer *json;
+    const struct as_target_view *target;
+};
+
+static void write_next(void *context, const struct as_next_view *view)
+{
+    const struct next_list *list = context;
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(NEXT_TEXT_MAX);
+    api_print_next(list->target, view, &text);
+    as_rows_write(list->json, next_rows,
+                  &(struct next_answer){.view = view,
+                                        .effect = next_effects[view->effect],
+                                        .waits_for = next_waits[view->wait],
+                                        .text = as_buf_check(&text) == 0 ? text.data : "",
+                                        .from = next_get_from(list->target, view)});
+}
+
+static void target_next_write(struct as_json_writer *json, const struct as_row *row,
+                              const void *base)
+{
+    const struct as_view *view = &api_get_request(json)->view;
+    struct next_list list = {json, base};
+    as_json_begin_array(json);
+    as_engine_visit_next(view->engine, list.target->ref, view->mono, view->wall, write_next, &list);
+    as_json_end_array(json);
+}
+
 static const struct as_row ineffective_rows[] = {
     {AS_ROW("rule", text, as_ineffective_view, rule, REQUIRED)},
     {AS_ROW("until", moment, as_ineffective_view, until, NULLABLE)},
@@ -357,11 +472,15 @@ static const struct as_row target_rows[] = {
     {AS_ROW("ready", size, as_target_view, ready, NULLABLE), VIEW},
     {AS_ROW("did_not_come", flag, as_target_view, did_not_come, REQUIRED), VIEW},
     {API_HOOK("ineffective", target_ineffective_write), VIEW},
+    {API_HOOK("next", target_next_write), VIEW},
     {AS_ROW("busy", flag, as_target_view, busy, REQUIRED), VIEW},
     {AS_ROW_SAME("last_decision", REQUIRED, last_decision_rows),
      .has_at = AS_ROW_HAS(target_answer, has_decision)},
     {AS_ROW("failure", maybe_text, target_answer, failure, NULLABLE)},
     {AS_ROW("failure_text", maybe_text, target_answer, failure_text, NULLABLE)},
+    {AS_ROW("failing_since", moment, as_target_view, failing_since, NULLABLE), VIEW},
+    {AS_ROW("tries", u32, as_target_view, tries, REQUIRED), VIEW},
+    {AS_ROW("next_try", moment, as_target_view, next_try, NULLABLE), VIEW},
     {.name = NULL},
 };
 

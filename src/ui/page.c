@@ -459,7 +459,10 @@ void page_print_decisions(const struct api_request *request, const char *target,
         html_cell(&table);
         print_target_change(out, decision);
         html_cell(&table);
-        page_print_reason(out, decision->reason);
+        page_print_reason(out, decision->reason == AS_REASON_SCALED &&
+                                       decision->failure != AS_REASON_APPLIED
+                                   ? decision->failure
+                                   : decision->reason);
         if (decision->rule) {
             as_buf_append_str(out, " Rule ");
             page_link_rule(request, out, decision->rule);
@@ -1121,7 +1124,10 @@ static void page_print_row(struct html_table *table, const struct api_request *r
                       target->last_decision);
         page_print_ago(request, target->last_at);
         as_buf_append_str(out, "</a> ");
-        html_element(out, "code", NULL, as_reason_get_word(target->last_reason));
+        const bool has_failed =
+            target->last_reason == AS_REASON_SCALED && target->last_failure != AS_REASON_APPLIED;
+        html_element(out, "code", NULL,
+                     as_reason_get_word(has_failed ? target->last_failure : target->last_reason));
     }
     html_row_end(table);
 }

@@ -2,6 +2,7 @@
  * The page of one target: its last day as a chart, what holds it, what leads to it, what was
  * decided and done.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
@@ -19,6 +20,7 @@
 #define ACTIONS_SHOWN   10
 #define WIDE            1160 /* pixels of a chart */
 #define SMALL           360
+#define NEXT_NOTE_MAX   ((size_t)1024)
 
 /* Which are in force and when they end, and when the others begin next. */
 static void print_schedules(const struct api_request *request,
@@ -106,14 +108,14 @@ static void page_target_print_others(const struct api_request *request,
     }
 }
 
-struct failing_notes {
+struct rule_notes {
     const struct api_request *request;
     const struct as_target_view *target;
 };
 
 static void print_failing_rule(void *context, const struct as_rule *rule, const char *error)
 {
-    const struct failing_notes *notes = context;
+    const struct rule_notes *notes = context;
     const struct as_target_view *target = notes->target;
     struct as_buf *out = page_get_out(notes->request);
     if (&notes->request->view.ruleset->targets[rule->target] != target->config ||
@@ -126,6 +128,39 @@ static void print_failing_rule(void *context, const struct as_rule *rule, const 
     as_buf_append_str(out, "</p>\n");
 }
 
+/* "After the incident of checkout-is-slow, the target stays at 6: the rule has no on_resolved." */
+static void print_next(void *context, const struct as_next_view *next)
+{
+    const struct rule_notes *notes = context;
+    const struct as_target_view *target = notes->target;
+    struct as_buf *out = page_get_out(notes->request);
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(NEXT_NOTE_MAX);
+    api_print_next(target, next, &text);
+    if (as_buf_check(&text) != 0 ||
+        !page_may_see_rule(notes->request, next->rule, target->name, target->id))
+        return;
+    as_buf_append_str(out, "<p class=\"note\">Rule ");
+    page_link_rule(notes->request, out, next->rule);
+    as_buf_append_str(out, ": the target ");
+    html_text(out, text.data);
+    as_buf_append_str(out, ".</p>\n");
+}
+
+static void print_tries(const struct api_request *request, const struct as_target_view *target)
+{
+    struct as_buf *out = page_get_out(request);
+    if (target->tries == 0)
+        return;
+    as_buf_printf(out, " %" PRIu32 " %s since ", target->tries,
+                  target->tries == 1 ? "try" : "tries");
+    page_print_time(request, target->failing_since.wall);
+    if (as_moment_is_set(target->next_try)) {
+        as_buf_append_str(out, ", the next at ");
+        page_print_time(request, target->next_try.wall);
+    }
+    as_buf_append_char(out, '.');
+}
+
 static void print_notes(const struct api_request *request, const struct as_target_view *target)
 {
     struct as_buf *out = page_get_out(request);
@@ -136,7 +171,7 @@ static void print_notes(const struct api_request *request, const struct as_targe
         as_buf_append_str(out, "</p>\n");
     }
     as_query_checks_visit_failing(request->view.query_checks, request->view.ruleset,
-                                  print_failing_rule, &(struct failing_notes){request, target});
+                                  print_failing_rule, &(struct rule_notes){request, target});
     if (target->last_failure != AS_REASON_APPLIED) {
         as_buf_append_str(out, "<p class=\"note bad\">The last attempt to read or set its size "
                                "failed. ");
@@ -145,8 +180,12 @@ static void print_notes(const struct api_request *request, const struct as_targe
             as_buf_append_char(out, ' ');
             html_text(out, failure);
         }
+        print_tries(request, target);
         as_buf_append_str(out, "</p>\n");
     }
+    struct rule_notes notes = {request, target};
+    as_engine_visit_next(request->view.engine, target->ref, request->view.mono, request->view.wall,
+                         print_next, &notes);
 }
 
 static void print_chart(const struct api_request *request, const struct as_target_view *target)

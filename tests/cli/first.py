@@ -264,13 +264,16 @@ class Daemon(Folder):
         ended = subprocess.run(["sh", "-c", line.replace("To end it: alertscaler", PROGRAM)], cwd=self.folder,
                                env=self.environment, capture_output=True, text=True, check=True)
         self.assertIn(" resolved: queued, by rule checkout-is-slow", ended.stdout)
+        stays = "checkout: stays at 6: the rule has no on_resolved (rule checkout-is-slow)"
+        self.assertEqual(ended.stdout.splitlines()[-1], stays)
+        self.assertIn(stays, self.ask("status").stdout.splitlines())
         self.assertEqual(json.loads(self.ask("status", "checkout", "-ojson").stdout)["open_incidents"], 0)
 
     def test_wait_prints_the_decisions_that_follow_with_their_reasons(self):
         done = self.ask("fire", "alertname=CheckoutLatencyHigh", "--wait")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(done.stdout.splitlines()[3:], [
-            "checkout: 4 -> 6: scaled, by rule checkout-is-slow. Nothing stood against it.", "checkout: its size is 6"])
+            "checkout: decided 4 -> 6, by rule checkout-is-slow. Nothing stood against it.", "checkout: its size is 6"])
         done = self.ask("fire", "alertname=CheckoutLatencyHigh", "shard=2", "--wait")
         self.assertEqual(done.stdout.splitlines()[3], "checkout: stays at 6: cooldown, would be 9, by rule checkout-is-slow. "
                          "The target is locked after an earlier change of its size.")
@@ -298,7 +301,11 @@ class Daemon(Folder):
         self.assertEqual((done.returncode, done.stderr), (1, ""))
         self.assertRegex(done.stdout.splitlines()[-1], "^checkout: failed: unreachable. The other side could not be reached, or failed. "
                          "Failed to connect to 127.0.0.1")
-        self.assertRegex(self.ask("status").stdout, "(?m)^checkout: unreachable: Failed to connect to 127.0.0.1")
+        self.assertRegex(self.ask("status").stdout, "(?m)^checkout: unreachable: Failed to connect to 127.0.0.1.* tr(y|ies) for [0-9]+s")
+        told = self.ask("explain", "--target=checkout")
+        self.assertEqual((told.returncode, told.stderr), (1, ""))
+        self.assertRegex(told.stdout, "^checkout: no decision, as its size could not be read.\\nThe last observation: unreachable: Failed to "
+                         "connect to 127.0.0.1.*\\nThe other side could not be reached, or failed.\\nSince: 20.*. The first retry: 20")
 
     def test_for_resolves_by_itself(self):
         begin = time.monotonic()

@@ -276,9 +276,9 @@ class Others(unittest.TestCase):
     def test_log_names_groups_nodes_and_the_decision_of_the_pool(self):
         done = run("log", "-", data=LOG)
         self.assertEqual(done.returncode, 0, done.stderr)
-        for part in ("workers (pool/workers): 5 -> 7: scaled, rule pods-wait, spot 1 -> 3\n",
-                     "workers: 8 -> 6: scaled, rule nodes-unneeded, spot 3 -> 2, steady 3 -> 2, leaving: spot-2, steady-2\n",
-                     "spot: 3 -> 2: scaled, rule pods-wait, for decision D4\n",
+        for part in ("workers (pool/workers): decided 5 -> 7, rule pods-wait, spot 1 -> 3\n",
+                     "workers: decided 8 -> 6, rule nodes-unneeded, spot 3 -> 2, steady 3 -> 2, leaving: spot-2, steady-2\n",
+                     "spot: decided 3 -> 2, rule pods-wait, for decision D4\n",
                      "nodes        spot: marked spot-2, chosen by D5\n",
                      "nodes        spot: kept spot-2, chosen by D5: shop/web-1 was not evicted within 15m\n"):
             self.assertIn(part, done.stdout)

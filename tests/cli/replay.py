@@ -194,6 +194,56 @@ class Explain(unittest.TestCase):
                       self.explain(*arguments, data="".join(lines) + json.dumps(action) + "\n"))
         self.assertNotIn("Since then", self.explain(*arguments, data="".join(lines) + json.dumps({**action, "outcome": "rejected"}) + "\n"))
 
+    def test_a_decision_and_its_failed_action_are_one_event(self):
+        applied = next(r for r in RECORDS if r["kind"] == "action" and r["outcome"] == "applied" and r["decision"] == DECISIONS[0]["id"])
+        failed = {**applied, "outcome": "rejected", "message": "InsufficientInstanceCapacity", "tries": 5, "next_try": "2126-11-21T03:11:46Z"}
+        lines = json.dumps(DECISIONS[0]) + "\n" + json.dumps(failed) + "\n"
+        at = failed["time"]
+        text = self.explain("--target=workers", "--at", at, "-", data=lines)
+        self.assertRegex(text, r"\nWanted 4 to 6; the cloud refused: InsufficientInstanceCapacity \(5 tries, next in [0-9dhms]+\)\.\n"
+                               r"The other side refused the request as wrong\.\n")
+        self.assertIn(": wanted from 4 to 6: rejected, HTTP 200, InsufficientInstanceCapacity. ", text)
+        self.assertNotIn("scaled.", text)
+        self.assertIn(" (5 tries, next at 2126-11-21T03:11:46Z)", self.explain("--target=workers", "--at=2126-11-21T03:12:00Z", "-", data=lines))
+        # a later try that succeeds
+        text = self.explain("--target=workers", "--at", at, "-", data=lines + json.dumps(applied) + "\n")
+        self.assertIn("The size goes from 4 to 6: scaled.\n", text)
+        # the log has a line for each record: none says "scaled" of a size that was not set
+        told = run("log", "-", data=lines)[1]
+        self.assertIn(": decided 4 -> 6, rule busy", told)
+        self.assertNotIn("scaled", told)
+
+    def test_without_a_decision_it_says_what_was_observed(self):
+        record = {**next(r for r in RECORDS if r["kind"] == "action" and r["target_name"] == "workers"), "decision": None, "rule": None, "from": None, "to": None}
+        lines = [json.dumps({**record, "time": f"2126-11-21T03:0{n}:00Z", "outcome": outcome, "http_status": 403, "message": "no role", **more}) + "\n"
+                 for n, outcome, more in ((1, "unreachable", {}), (2, "forbidden", {"next_try": "2126-11-21T03:02:15Z"}), (4, "forbidden", {}))]
+        told = run("explain", "--target=workers", "--at=2126-11-21T03:05Z", "-", data="".join(lines))
+        self.assertEqual(told[0], 1, told)
+        self.assertTrue(told[1].startswith(
+            "workers: no decision, as its size could not be read.\nThe last observation: forbidden, HTTP 403: no role\n"
+            "The credentials do not allow it.\nSince: 2126-11-21T03:02:00Z.\n"), told)
+        told = run("explain", "--target=workers", "--at=2126-11-21T03:03Z", "-", data="".join(lines))[1]
+        self.assertIn("Since: 2126-11-21T03:02:00Z. The first retry: 2126-11-21T03:02:15Z.\n", told)
+
+    def test_a_step_of_a_give_back_names_the_incident_and_the_amounts(self):
+        opened = next(r for r in RECORDS if r["kind"] == "incident" and r["event"] == "opened" and r["time"] <= DECISIONS[0]["time"])
+        note = {"added": 4, "amount": 2, "incident": opened.get("digest", opened["fingerprint"]), "step": 1, "steps": 2}
+        decision = {**DECISIONS[0], "give_back": note, "incidents": []}
+        text = self.explain("--target=workers", "--at", self.at(0), "-", data="".join(json.dumps(r, separators=(",", ":")) + "\n" for r in (opened, decision)))
+        self.assertIn('The step gives back 2 of the 4 that the resolved incident Busy{pool="workers"} added: step 1 of 2.\n', text)
+
+    def test_the_missing_proof_is_named(self):
+        def told(proof):
+            return self.explain("--target=workers", "--at", self.at(0), "-", data=json.dumps({**DECISIONS[0], "proof": proof}) + "\n")
+        self.assertIn("The rule's guard returned no sample: up == 1\n", told({"every_seconds": None, "query": "up == 1"}))
+        self.assertIn("The watchdog does not prove yet that monitoring works: its last report is of 2126-11-21T03:00:00Z; it repeats every 1m.\n",
+                      told({"every_seconds": 60, "reported": "2126-11-21T03:00:00Z"}))
+        self.assertIn("monitoring works: no report since alertscaler was started.\n", told({"every_seconds": None}))
+
+    def test_equal_decisions_that_were_not_recorded_are_counted(self):
+        lines = json.dumps(DECISIONS[0]) + "\n" + json.dumps({**DECISIONS[1], "repeats": 7}) + "\n"
+        self.assertIn("  the same decision 7 more times\n", self.explain("--target=workers", "--at", self.at(0), "-", data=lines))
+
     def test_repeats_are_of_the_decision_before(self):
         told = run("log", "--kind=decision", "-", data=json.dumps({**DECISIONS[0], "repeats": 7}) + "\n")[1]
         self.assertTrue(told.endswith(" (the decision before came 7 more times)\n"), told)
@@ -466,6 +516,8 @@ rules:
         text = self.explain("--replicas=workers=4")
         self.assertNotIn("\nother (", text)
         self.assertIn("Its size is not known: --replicas=workers=N gives one.", self.explain())
+        # the payload does not concern the target: nothing is asked for
+        self.assertNotIn("Its size is not known", self.explain(alerts=(("Other", "x"),)))
 
     def test_without_a_size_it_says_how_to_give_one(self):
         self.assertIn("Its size is not known: --replicas=workers=N gives one.", self.explain())

@@ -122,7 +122,7 @@ def test_what_people_read(run, log):
 2026-11-20T14:00:01.123Z  start        alertscaler 0.1.0 on host-1: 2 rules, 1 target, 0 open incidents, 0 unfinished actions
 2026-11-20T14:00:02.123Z  notification scaler from 10.1.2.3:41234 as alertmanager, new alerts added, 2 alerts: Slow{deployment="checkout",namespace="shop"} firing queued for slow; Other firing no_rule
 2026-11-20T14:00:03.123Z  incident     Slow opened, firing since 2026-11-20T13:59:00Z: kubernetes/default/apps/v1/Deployment/shop/checkout at 4 by rule slow
-2026-11-20T14:00:04.123Z  decision     checkout (kubernetes/default/apps/v1/Deployment/shop/checkout): 4 -> 6: scaled, rule slow, limited by max
+2026-11-20T14:00:04.123Z  decision     checkout (kubernetes/default/apps/v1/Deployment/shop/checkout): decided 4 -> 6, rule slow, limited by max
 2026-11-20T14:00:05.123Z  action       checkout: 4 -> 6: applied, rule slow, HTTP 200, 14 ms
 2026-11-20T14:00:06.123Z  decision     checkout: stays at 6: cooldown, would be 8, rule slow, again at 2026-11-20T14:03:00Z
 2026-11-20T14:00:07.123Z  decision     workers (node_group/mine/workers): stays at 3: at_max, rule queue

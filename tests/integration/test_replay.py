@@ -105,7 +105,7 @@ def test_a_log_is_computed_explained_and_replayed(scene, tmp_path):
     assert "from 3 to 5: applied, HTTP 200" in text
     guarded = next(record for record in decisions if record["output"]["reason"] == "guarded")
     text = run(daemon, "explain", "--target=workers", "--at", guarded["time"], daemon.log_file)
-    assert "guarded.\nThe rule's guard does not allow a scale-down.\n" in text and ": guarded\n" in text
+    assert "guarded.\nA scale-down needs proof that monitoring works: from the rule's guard, or the watchdog.\n" in text and ": guarded\n" in text
     # The same rules come to the same
     rules = tmp_path / "rules.yaml"
     rules.write_text(dump_yaml(make_rules(group.url)))

@@ -33,7 +33,7 @@
     X(AS_REASON_RATE_LIMITED, "rate_limited",                                                      \
       "The scaling policies allow no more change within their period.")                            \
     X(AS_REASON_VETOED, "vetoed",                                                                  \
-      "Less was wanted by one rule, but another open incident wants the size to stay.")            \
+      "Less was wanted by one rule, but another rule wants the size to stay.")                     \
     X(AS_REASON_HELD, "held",                                                                      \
       "This direction is forbidden: by a rule with hold, a pause of one direction or a schedule.") \
     X(AS_REASON_INEFFECTIVE, "ineffective",                                                        \
@@ -47,7 +47,8 @@
     X(AS_REASON_CONTENDED, "contended",                                                            \
       "Others have set the size back three times within an hour: the target is left alone.")       \
     X(AS_REASON_IN_PROGRESS, "in_progress", "The last change is still being carried out.")         \
-    X(AS_REASON_GUARDED, "guarded", "The rule's guard does not allow a scale-down.")               \
+    X(AS_REASON_GUARDED, "guarded",                                                                \
+      "A scale-down needs proof that monitoring works: from the rule's guard, or the watchdog.")   \
     X(AS_REASON_UNCONFIRMED, "unconfirmed",                                                        \
       "The rule's alert was not reported as firing since the last scale-down.")                    \
     X(AS_REASON_BUDGET, "budget", "A limit over all targets is used up.")                          \

@@ -28,6 +28,12 @@ int as_record_get_time(const json_t *record, as_wall_time *time_out,
 /* False if it is absent or not a size. */
 bool as_record_get_size(const json_t *object, const char *key, int32_t *size_out) AS_MUST_USE;
 
+/* The record is of an action that was not carried out. */
+bool as_record_has_failed(const json_t *action);
+/* "the cloud refused: InsufficientInstanceCapacity (5 tries, next at 2026-11-20T14:05:00Z)".
+ * With `now`: "next in 3m". */
+void as_record_print_failure(const json_t *action, as_maybe_time now, FILE *out);
+
 /* HighCPU{deployment="web"}, and without the name. Control characters are printed as \xNN. */
 void as_record_print_labels(json_t *labels, FILE *out);
 void as_record_print_other_labels(json_t *labels, FILE *out);

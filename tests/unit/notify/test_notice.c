@@ -68,7 +68,7 @@ Test(notice, an_event_lives_fifteen_minutes_after_its_delivery)
                                      .at = {now.us - AS_US_PER_H}};
     expect_alerts(&notice,
                   "[{\"annotations\":{\"command\":\"C1\",\"message\":\"no\\\"thing\",\"summary\":"
-                  "\"t/1 could not be scaled to 3: forbidden\",\"to\":\"3\"},"
+                  "\"t/1 could not be scaled to 3: forbidden: no\\\"thing\",\"to\":\"3\"},"
                   "\"endsAt\":\"2026-11-25T10:01:40.000000Z\","
                   "\"generatorURL\":\"https://scaler.example/x/\","
                   "\"labels\":{\"alertname\":\"AlertscalerFailed\",\"alertscaler_instance\":"

@@ -346,6 +346,26 @@ Test(api, shows_a_target_that_fails)
     world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
     expect_text(get("/api/v1/targets/checkout", ""), "failure", "forbidden");
     expect_number(at(json, "data"), "replicas", 4);
+    expect_number(at(json, "data"), "tries", 1);
+    cr_expect_not_null(json_string_value(at(at(json, "data"), "failing_since")));
+    cr_expect_not_null(json_string_value(at(at(json, "data"), "next_try")));
+}
+
+Test(api, says_what_happens_after_an_incident)
+{
+    world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
+    cr_expect_eq(json_array_size(at(get("/api/v1/targets/checkout", ""), "next")), 0);
+    world_notify(&world, AS_ALERT_RESOLVED, "Slow", NULL);
+    const json_t *target = get("/api/v1/targets/checkout", "");
+    cr_assert_eq(json_array_size(at(target, "next")), 1);
+    expect_text(target, "next.0.effect", "stays");
+    expect_text(target, "next.0.rule", "slow");
+    expect_number(target, "next.0.size", 6);
+    expect_null(target, "next.0.waits_for");
+    expect_null(target, "next.0.from");
+    expect_text(target, "next.0.text", "stays at 6: the rule has no on_resolved");
+    expect_null(target, "next_try");
+    expect_number(target, "tries", 0);
 }
 
 Test(api, shows_open_incidents)

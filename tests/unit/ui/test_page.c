@@ -315,6 +315,19 @@ Test(page, a_failure_says_why)
     expect(ask("/", "state=failing", 200), ">checkout</a>");
     expect(ask("/", "state=paused", 200), "No target fits.");
     expect(ask("/rules", "", 200), "<b>1 failed</b>");
+    expect(ask("/targets/checkout", "", 200), " 1 try since ");
+    /* an action that failed is not headed "scaled" */
+    cr_expect_null(strstr(ask("/", "", 200), "scaled"));
+    cr_expect_null(strstr(ask("/targets/checkout", "", 200), "scaled"));
+}
+
+Test(page, what_happens_after_an_incident_is_said)
+{
+    notify("Slow", NULL);
+    cr_expect_null(strstr(ask("/targets/checkout", "", 200), "on_resolved"));
+    world_notify(&world, AS_ALERT_RESOLVED, "Slow", NULL);
+    expect(ask("/targets/checkout", "", 200),
+           ": the target stays at 6: the rule has no on_resolved.</p>");
 }
 
 Test(page, a_query_that_fails_is_shown_with_its_rule_and_target)
