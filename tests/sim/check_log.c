@@ -187,7 +187,7 @@ static void read_action(struct world *world, struct log_reader *reader, const js
     reader->summary.actions++;
     log_approved_action(world, record);
     keys_add(&reader->actions, "%s %s%s", id, outcome, is_late ? " late" : "");
-    const bool is_taken_back = strstr(log_text(record, "message"), "did not come: taken back");
+    const bool is_taken_back = strstr(log_text(record, "message"), "takes the request back");
     if (!is_taken_back && json_is_string(json_object_get(record, "command"))) {
         keys_add(&reader->heard, "%s", log_text(record, "command"));
         if (strcmp(outcome, "applied") == 0)
