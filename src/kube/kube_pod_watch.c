@@ -69,7 +69,7 @@ static void selector_skip_space(const char **at)
     *at += strspn(*at, " \t\r\n");
 }
 
-static bool is_alphanumeric(char c)
+static bool pod_watch_is_alphanumeric(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
@@ -78,9 +78,10 @@ static bool is_alphanumeric(char c)
 static bool selector_is_word(const char *word, size_t size)
 {
     for (size_t i = 0; i < size; i++)
-        if (!is_alphanumeric(word[i]) && !strchr("-_./", word[i]))
+        if (!pod_watch_is_alphanumeric(word[i]) && !strchr("-_./", word[i]))
             return false;
-    return size == 0 || (is_alphanumeric(word[0]) && is_alphanumeric(word[size - 1]));
+    return size == 0 ||
+           (pod_watch_is_alphanumeric(word[0]) && pod_watch_is_alphanumeric(word[size - 1]));
 }
 
 /* The next word, which may be empty. */
@@ -262,7 +263,8 @@ static size_t get_text_size(const struct tree_value *text)
 }
 
 /* The bytes of the labels with their NULs; 0, or -EBADMSG. */
-static int measure_labels(const struct tree_value *labels, size_t *size_out, struct as_error *error)
+static int pod_watch_measure_labels(const struct tree_value *labels, size_t *size_out,
+                                    struct as_error *error)
 {
     *size_out = 0;
     for (const struct tree_value *label = labels ? labels->first : NULL; label;
@@ -276,7 +278,7 @@ static int measure_labels(const struct tree_value *labels, size_t *size_out, str
     return 0;
 }
 
-static char *append_text(char *at, const char *text, size_t size)
+static char *pod_watch_append_text(char *at, const char *text, size_t size)
 {
     memcpy(at, text, size);
     at[size] = '\0';
@@ -309,7 +311,7 @@ static int pod_scope_put(struct pod_scope *scope, const struct tree_value *item,
     struct as_pod_watches *watches = scope->owner;
     struct as_pod_seen seen = {.name = NULL};
     size_t label_size;
-    const int status = measure_labels(labels, &label_size, error);
+    const int status = pod_watch_measure_labels(labels, &label_size, error);
     if (status)
         return status;
     const bool is_unreadable = as_kube_pod_read(item, &seen, NULL) != 0;
@@ -324,11 +326,11 @@ static int pod_scope_put(struct pod_scope *scope, const struct tree_value *item,
                                 .list = scope->list,
                                 .bytes = bytes,
                                 .label_count = labels ? labels->size : 0};
-    char *at = append_text(pod->texts, name, strlen(name));
+    char *at = pod_watch_append_text(pod->texts, name, strlen(name));
     for (const struct tree_value *label = labels ? labels->first : NULL; label;
          label = label->next) {
-        at = append_text(at, label->name, label->name_size);
-        at = append_text(at, label->text, label->size);
+        at = pod_watch_append_text(at, label->name, label->name_size);
+        at = pod_watch_append_text(at, label->text, label->size);
     }
     pod->seen.name = pod->texts;
     RB_INSERT(watched_pods, &scope->pods, pod);

@@ -129,7 +129,7 @@ static void print_failing_rule(void *context, const struct as_rule *rule, const 
 }
 
 /* "After the incident of checkout-is-slow, the target stays at 6: the rule has no on_resolved." */
-static void print_next(void *context, const struct as_next_view *next)
+static void print_next_note(void *context, const struct as_next_view *next)
 {
     const struct rule_notes *notes = context;
     const struct as_target_view *target = notes->target;
@@ -146,7 +146,7 @@ static void print_next(void *context, const struct as_next_view *next)
     as_buf_append_str(out, ".</p>\n");
 }
 
-static void print_tries(const struct api_request *request, const struct as_target_view *target)
+static void page_print_tries(const struct api_request *request, const struct as_target_view *target)
 {
     struct as_buf *out = page_get_out(request);
     if (target->tries == 0)
@@ -180,12 +180,12 @@ static void print_notes(const struct api_request *request, const struct as_targe
             as_buf_append_char(out, ' ');
             html_text(out, failure);
         }
-        print_tries(request, target);
+        page_print_tries(request, target);
         as_buf_append_str(out, "</p>\n");
     }
     struct rule_notes notes = {request, target};
     as_engine_visit_next(request->view.engine, target->ref, request->view.mono, request->view.wall,
-                         print_next, &notes);
+                         print_next_note, &notes);
 }
 
 static void print_chart(const struct api_request *request, const struct as_target_view *target)
