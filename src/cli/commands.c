@@ -147,8 +147,9 @@ static const struct as_command command_version = {
 
 #define INDENT 32 /* column of explanations; after a longer option they begin on the next line */
 
-#define NAME_WIDTH 12 /* column of names; after a longer name the summary begins on the next line  \
-                       */
+#define NAME_WIDTH                                                                                 \
+    12 /* column of names; after a longer name the summary begins on the next line                 \
+        */
 
 static void print_command_line(FILE *out, const struct as_command *command)
 {

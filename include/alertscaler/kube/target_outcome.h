@@ -71,8 +71,8 @@ void as_outcome_fill_result(const struct as_outcome *outcome, struct as_scale_re
 #define AS_KUBE_PODS_TIMEOUT_US     (30 * AS_US_PER_S)
 
 /* Pods out of watches: more targets than this need their pods; how long a target counts, and a
- * namespace is watched, after the last need; namespaces, and memory of their pods, in a cluster; how
- * long a namespace is not watched whose pods do not fit or whose watch is refused. */
+ * namespace is watched, after the last need; namespaces, and memory of their pods, in a cluster;
+ * how long a namespace is not watched whose pods do not fit or whose watch is refused. */
 #define AS_POD_WATCH_TARGETS    100
 #define AS_POD_WATCH_KEEP_US    (10 * AS_US_PER_MIN)
 #define AS_POD_WATCH_NAMESPACES 100
