@@ -1153,6 +1153,19 @@ static void print_give_back(const struct as_explanation *explanation, FILE *out)
             json_integer_value(json_object_get(step, "steps")));
 }
 
+static void print_schedule_end(const json_t *decision, FILE *out)
+{
+    const json_t *input = json_object_get(decision, "input"), *proposal;
+    size_t i;
+
+    json_array_foreach(json_object_get(input, "proposals"), i, proposal)
+    {
+        const char *schedule = as_record_get_text(proposal, "schedule");
+        if (*schedule)
+            explain_put(out, "The schedule that has ended is ", schedule, ".\n");
+    }
+}
+
 static void print_result(const struct explained *explained, FILE *out)
 {
     const struct as_explanation *explanation = explained->explanation;
@@ -1181,6 +1194,7 @@ static void print_result(const struct explained *explained, FILE *out)
         explain_put(out, "", as_record_get_text(output, "reason"), ".\n");
         explain_put(out, "", explain_get_meaning(output, "reason"), "\n");
     }
+    print_schedule_end(explanation->decision, out);
     print_proof(explanation->decision, out);
     print_give_back(explanation, out);
     explain_print_ordered(out, explanation, unit);
@@ -1457,13 +1471,18 @@ static void print_proposals(const struct explained *explained, FILE *out)
     {
         const json_t *result = json_array_get(results, i);
         const char *rule = as_record_get_text(item, "rule"),
+                   *schedule = as_record_get_text(item, "schedule"),
                    *reason = as_record_get_text(result, "reason");
         const char *error = as_record_get_text(item, "error");
         const bool is_floor = strcmp(reason, "floor") == 0;
         const bool is_hold = strcmp(reason, "hold") == 0;
         char text[AS_SIZE_TEXT_SIZE];
         int32_t size;
-        explain_put(out, "  ", *rule ? rule : "?", "");
+        explain_put(out, *schedule ? "  the end of schedule " : "  ",
+                    *schedule ? schedule
+                    : *rule   ? rule
+                              : "?",
+                    "");
         if (as_record_get_size(result, "desired", &size))
             fprintf(
                 out, is_floor ? " keeps at least %s" : " wants %s",

@@ -230,6 +230,10 @@ def test_what_a_min_has_added_goes_at_its_end(make, control_plane):
     (decision,) = eventually(lambda: decided(daemon, "schedule_ended"))
     (proposal,) = decision["output"]["proposals"]
     assert (proposal["schedule"], proposal["rule"], proposal["desired"]) == ("sale", None, 2)
+    told = subprocess.run([daemon.binary, "explain", "--target=web", daemon.log_file], capture_output=True, text=True, check=True)
+    assert "The size goes from 4 to 2: schedule_ended." in told.stdout
+    assert "The schedule that has ended is sale." in told.stdout
+    assert "the end of schedule sale wants 2: " in told.stdout
     steadily(lambda: size(control_plane, path) == 2, seconds=3)
 
 
