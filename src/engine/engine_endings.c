@@ -44,9 +44,9 @@ void watchdog_see(struct as_engine *engine, const struct as_labels *labels)
 {
     if (!watchdog_matches(engine, labels))
         return;
-    const int64_t since_us = engine->mono.us - engine->watchdog_seen.us;
-    if (watchdog_is_alive(engine, engine->mono) && since_us >= WATCHDOG_COPY_US)
-        engine->watchdog_every_us = since_us;
+    if (watchdog_is_alive(engine, engine->mono) &&
+        engine->mono.us - engine->watchdog_seen.us >= WATCHDOG_COPY_US)
+        engine->watchdog_every_us = engine->mono.us - engine->watchdog_seen.us;
     engine->watchdog_seen = engine->mono;
 }
 
