@@ -93,7 +93,8 @@ def test_fire_sends_what_alertmanager_would(played):
 def test_fire_resolved(played):
     played.answer = accepted()
     assert played.run("fire", "alertname=A", "--resolved", "--starts-at=2026-11-20T10:00:00+01:00").returncode == 0
-    (alert,) = played.asked[0].json["alerts"]
+    (posted,) = [asked for asked in played.asked if asked.method == "POST"]     # it reads the open incidents, too
+    (alert,) = posted.json["alerts"]
     assert alert["status"] == "resolved"
     assert alert["startsAt"].startswith("2026-11-20T09:00:00")
     assert not alert["endsAt"].startswith("0001")

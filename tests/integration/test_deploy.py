@@ -238,7 +238,8 @@ def test_the_shipped_configuration_is_valid(tmp_path):
 @pytest.mark.parametrize("method, path", [
     ("GET", "/api/v1/namespaces/default/secrets"),
     ("GET", "/api/v1/namespaces/default/pods/web"),
-    ("GET", "/api/v1/namespaces/default/pods?watch=1"),
+    ("GET", "/api/v1/namespaces/default/secrets?watch=1"),
+    ("GET", "/apis/apps/v1/namespaces/default/deployments?watch=1"),
     ("DELETE", "/api/v1/namespaces/default/pods/web"),
     ("PUT", "/apis/apps/v1/namespaces/default/deployments/web"),
     ("GET", "/apis/apps/v1/namespaces/default/deployments"),

@@ -164,7 +164,8 @@ def test_the_commands_talk_to_it(daemon, group):
     assert shown["replicas"] == 6
     assert command(daemon, "status", "nobody").returncode == 1
     done = command(daemon, "fire", "alertname=Busy", "--resolved")
-    assert done.stdout.endswith(" resolved: queued, by rule busy\n"), done
+    assert done.stdout.endswith(" resolved: queued, by rule busy\n"
+                                "workers: stays at 6: the rule has no on_resolved (rule busy)\n"), done
     assert daemon.target("workers")["open_incidents"] == 0
 
 
