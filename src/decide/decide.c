@@ -1094,16 +1094,13 @@ static bool gate_out_of_bounds(struct run *run)
     const struct as_bounds_config *config = &run->input->config;
     const struct as_decide_input *input = run->input;
     const bool above = input->replicas > config->max, below = input->replicas < config->min;
-    enum as_reason why;
-    int32_t size;
+    int32_t size = above ? config->max : config->min;
+    enum as_reason why = above ? AS_REASON_ABOVE_MAX : AS_REASON_BELOW_MIN;
 
     if (find_return(run, &size))
         why = AS_REASON_SCHEDULE_ENDED;
-    else if (above && (config->enforce_bounds || input->enforce_max))
-        size = config->max, why = AS_REASON_ABOVE_MAX;
-    else if (below && (config->enforce_bounds || input->enforce_min))
-        size = config->min, why = AS_REASON_BELOW_MIN;
-    else
+    else if (!(above && (config->enforce_bounds || input->enforce_max)) &&
+             !(below && (config->enforce_bounds || input->enforce_min)))
         return false;
     if (is_held(run, size))
         return false;
