@@ -232,8 +232,19 @@ static bool proposals_have(const struct proposals *proposals, const struct group
     return false;
 }
 
-/* Whether a rule with an open incident leaves a decrease to its own proposals. The rule may have no
- * opinion: then its incident still holds the end of a schedule back. */
+/* The rule of an open incident lowers the size itself. The incident holds the end of a schedule
+ * back, also if the rule wants no size now. */
+static bool proposals_scale_down(const struct proposals *proposals)
+{
+    for (size_t i = 0; i < proposals->count; i++) {
+        const struct group *group = proposals->origins[i].group;
+        if (group && !group->rule->is_always && group->rule->action.kind == AS_ACTION_SCALE_DOWN)
+            return true;
+    }
+    return false;
+}
+
+/* The rule proposes a size, which is its answer to a decrease. */
 static bool decides_decrease(const struct proposals *proposals, const struct group *group)
 {
     const struct as_action *action = &group->rule->action;
@@ -248,16 +259,14 @@ static void propose_schedule_end(struct as_engine *engine, struct target *target
 {
     const char *schedule;
     int32_t size;
-    if (!schedule_ends_get_size(engine, target, target->replicas, &schedule, &size))
+    if (!schedule_ends_get_size(engine, target, target->replicas, &schedule, &size) ||
+        (size < target->replicas && proposals_scale_down(proposals)))
         return;
     struct group *group;
     RB_FOREACH (group, group_tree, &target->groups) {
-        if (size > target->replicas || (group->rule->dry_run && !with_dry))
-            continue;
-        if (!decides_decrease(proposals, group))
+        if (size < target->replicas && (with_dry || !group->rule->dry_run) &&
+            !decides_decrease(proposals, group))
             propose_to_stay(engine, proposals, group);
-        else if (group->rule->action.kind == AS_ACTION_SCALE_DOWN && !group->rule->is_always)
-            return;
     }
     proposals->items[proposals->count] = (struct as_proposal){
         .schedule = as_arena_strdup(&engine->arena, schedule),

@@ -244,6 +244,30 @@ Test(engine_schedule_ends, an_open_incident_holds_it_back)
     }
 }
 
+/* The incident that scales down does so, although the end of the schedule waits for another one. */
+Test(engine_schedule_ends, an_incident_that_scales_down_is_not_held_back_by_the_end)
+{
+    static const struct spec spec = {
+        .targets = {WEB(.schedules = {OFFICE(.end = AS_SCHEDULE_BEFORE)})},
+        .rules =
+            {{.name = "hold", .match = {"alertname=Hold"}, .target = "web", .hold = AS_WAYS_UP},
+             {.name = "idle",
+              .match = {"alertname=Idle"},
+              .target = "web",
+              .down = 1,
+              .guard = "none",
+              .every = 3600}},
+    };
+    WITH(h, spec);
+    tick(&h, 200);
+    fire(&h, "Hold", 1190);
+    tick(&h, 400);
+    cr_assert_eq(size_of(&h), 8, "the end waits");
+    fire(&h, "Idle", 1590);
+    cr_assert_eq(size_of(&h), 7);
+    harness_stop(&h);
+}
+
 /* An `always` rule has no incident: its value decides, and without the value nothing goes. */
 Test(engine_schedule_ends, a_missing_value_holds_it_back)
 {
