@@ -702,8 +702,8 @@ static enum as_http_admission auth_check_bearer(struct admission *admission, con
         return auth_check_review(admission, given);
     }
     auth_refuse_wrong(admission, admission->login.done
-                                     ? "alertscaler does not know this token: copy the whole token "
-                                       "of a credential with the permission `read`"
+                                     ? "this token is not valid: copy the whole token of a "
+                                       "credential with the permission `read`"
                                      : "the bearer token is not one of receiver.tokens");
     return AS_HTTP_REPLIED;
 }

@@ -546,21 +546,6 @@ static json_t *fire_list_incidents(const struct as_args *args)
     return fire_ask(args, "/api/v1/incidents?limit=1000000", false, &unused);
 }
 
-static void fire_print_next(const json_t *target)
-{
-    const json_t *list = json_object_get(target, "next"), *next;
-    size_t i;
-    json_array_foreach(list, i, next)
-    {
-        as_safe_text_put(stdout, as_record_get_text(target, "name"));
-        fputs(": ", stdout);
-        as_safe_text_put(stdout, as_record_get_text(next, "text"));
-        fputs(" (rule ", stdout);
-        as_safe_text_put(stdout, as_record_get_text(next, "rule"));
-        fputs(")\n", stdout);
-    }
-}
-
 /* Once the target is idle again, for at most some seconds. */
 static void fire_print_next_of(const struct as_args *args, const char *id)
 {
@@ -571,7 +556,7 @@ static void fire_print_next_of(const struct as_args *args, const char *id)
         json_t *target = fire_ask(args, path, false, &unused);
         const bool is_idle = !json_is_true(json_object_get(target, "busy"));
         if (!target || is_idle || get_mono_us() - begin_us >= FAILURE_US) {
-            fire_print_next(target);
+            http_print_next(target, stdout);
             json_decref(target);
             return;
         }

@@ -468,3 +468,24 @@ json_t *http_call_ask(const struct as_args *args, const char *path, char **probl
     *problem_out = as_xstrdup("the answer is not alertscaler's");
     return NULL;
 }
+
+static void put_member(const json_t *object, const char *key, FILE *out)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    as_safe_text_put(out, text ? text : "");
+}
+
+void http_print_next(const json_t *target, FILE *out)
+{
+    const json_t *next;
+    size_t i;
+    json_array_foreach(json_object_get(target, "next"), i, next)
+    {
+        put_member(target, "name", out);
+        fputs(": ", out);
+        put_member(next, "text", out);
+        fputs(" (rule ", out);
+        put_member(next, "rule", out);
+        fputs(")\n", out);
+    }
+}

@@ -4,6 +4,8 @@
 #ifndef ALERTSCALER_SRC_CLI_HTTP_CALL_H
 #define ALERTSCALER_SRC_CLI_HTTP_CALL_H
 
+#include <stdio.h>
+
 #include <jansson.h>
 
 #include <alertscaler/base/attr.h>
@@ -46,6 +48,9 @@ int http_answer_refuse(const struct as_args *args, const struct http_answer *ans
  * is invalid. */
 json_t *http_call_ask(const struct as_args *args, const char *path, char **problem_out,
                       int *status_out) AS_MUST_USE;
+
+/* Prints what follows an incident, by the API's document of a target: a line for each `next`. */
+void http_print_next(const json_t *target, FILE *out);
 
 #define AS_OPTION_URL                                                                              \
     {                                                                                              \

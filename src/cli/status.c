@@ -347,20 +347,9 @@ static void print_failures(const json_t *targets, FILE *out)
 /* What happens after an incident. */
 static void status_print_next(const json_t *targets, FILE *out)
 {
-    const json_t *target, *next;
-    size_t i, k;
-    json_array_foreach(targets, i, target)
-    {
-        json_array_foreach(json_object_get(target, "next"), k, next)
-        {
-            as_safe_text_put(out, status_get_text(target, "name"));
-            fputs(": ", out);
-            as_safe_text_put(out, status_get_text(next, "text"));
-            fputs(" (rule ", out);
-            as_safe_text_put(out, status_get_text(next, "rule"));
-            fputs(")\n", out);
-        }
-    }
+    const json_t *target;
+    size_t i;
+    json_array_foreach(targets, i, target) http_print_next(target, out);
 }
 
 /* HPAs and ScaledObjects that aim at targets. */

@@ -428,6 +428,12 @@ static void print_target_change(struct as_buf *out, const struct kept_decision *
                       as_unit_print_size(decision->unit, decision->would, text));
 }
 
+/* An action that failed is not shown as `scaled`. `failure`: AS_REASON_APPLIED: none. */
+static enum as_reason page_get_reason(enum as_reason reason, enum as_reason failure)
+{
+    return reason == AS_REASON_SCALED && failure != AS_REASON_APPLIED ? failure : reason;
+}
+
 void page_print_decisions(const struct api_request *request, const char *target, size_t limit)
 {
     static const struct html_column columns[] = {
@@ -459,10 +465,7 @@ void page_print_decisions(const struct api_request *request, const char *target,
         html_cell(&table);
         print_target_change(out, decision);
         html_cell(&table);
-        page_print_reason(out, decision->reason == AS_REASON_SCALED &&
-                                       decision->failure != AS_REASON_APPLIED
-                                   ? decision->failure
-                                   : decision->reason);
+        page_print_reason(out, page_get_reason(decision->reason, decision->failure));
         if (decision->rule) {
             as_buf_append_str(out, " Rule ");
             page_link_rule(request, out, decision->rule);
@@ -1124,10 +1127,8 @@ static void page_print_row(struct html_table *table, const struct api_request *r
                       target->last_decision);
         page_print_ago(request, target->last_at);
         as_buf_append_str(out, "</a> ");
-        const bool has_failed =
-            target->last_reason == AS_REASON_SCALED && target->last_failure != AS_REASON_APPLIED;
-        html_element(out, "code", NULL,
-                     as_reason_get_word(has_failed ? target->last_failure : target->last_reason));
+        const enum as_reason reason = page_get_reason(target->last_reason, target->last_failure);
+        html_element(out, "code", NULL, as_reason_get_word(reason));
     }
     html_row_end(table);
 }

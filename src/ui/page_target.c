@@ -128,7 +128,7 @@ static void print_failing_rule(void *context, const struct as_rule *rule, const 
     as_buf_append_str(out, "</p>\n");
 }
 
-/* "After the incident of checkout-is-slow, the target stays at 6: the rule has no on_resolved." */
+/* "Rule checkout-is-slow: the target stays at 6: the rule has no on_resolved." */
 static void print_next_note(void *context, const struct as_next_view *next)
 {
     const struct rule_notes *notes = context;

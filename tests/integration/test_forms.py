@@ -232,7 +232,7 @@ class TestSessions:
             assert 'role="alert"' in answer.text and 'value="/rules"' in answer.text
             assert "WWW-Authenticate" not in answer.headers     # no dialogue of the browser over the form
             assert not [value for value in fields.values() if value and value in answer.text]
-            assert ("alertscaler does not know this token" in answer.text) == (list(fields) == ["token"] and status == 401)
+            assert ("this token is not valid" in answer.text) == (list(fields) == ["token"] and status == 401)
             assert not is_logged_in(visitor)
 
     def test_it_ends_when_its_credential_changes(self, make, tmp_path):

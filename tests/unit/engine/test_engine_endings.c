@@ -221,24 +221,25 @@ Test(engine_endings, an_ending_is_vetoed_by_what_still_fires)
     harness_stop(&h);
 }
 
+static const struct spec ends_at_2 = {
+    .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+    .rules = {{.name = "slow",
+               .match = {"alertname=Slow"},
+               .target = "web",
+               .up = 4,
+               .max_steps = 1,
+               .on_resolved = {.to = 2, .has_to = true}}},
+};
+
 /* The watchdog proves it where a rule has no guard: seen in time, or not at all. */
 Test(engine_endings, a_watchdog_in_time_is_proof)
 {
-    static const struct spec spec = {
-        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
-        .rules = {{.name = "slow",
-                   .match = {"alertname=Slow"},
-                   .target = "web",
-                   .up = 4,
-                   .max_steps = 1,
-                   .on_resolved = {.to = 2, .has_to = true}}},
-    };
     struct as_matcher watchdog;
     cr_assert_eq(as_matcher_init(&watchdog, "alertname=Watchdog", NULL), 0);
     struct harness h = {.config = {.watchdog = &watchdog,
                                    .watchdog_count = 1,
                                    .watchdog_within_us = 60 * AS_US_PER_S}};
-    harness_start(&h, &spec);
+    harness_start(&h, &ends_at_2);
     fire(&h, "Slow", 990);
     tick(&h, 90);
     fire(&h, "Watchdog", 1200); /* before the end: proves nothing of it */
@@ -519,21 +520,12 @@ Test(engine_endings, each_step_says_what_it_gives_back_of_what)
 
 Test(engine_endings, a_watchdog_that_is_late_is_named)
 {
-    static const struct spec spec = {
-        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
-        .rules = {{.name = "slow",
-                   .match = {"alertname=Slow"},
-                   .target = "web",
-                   .up = 4,
-                   .max_steps = 1,
-                   .on_resolved = {.to = 2, .has_to = true}}},
-    };
     struct as_matcher watchdog;
     cr_assert_eq(as_matcher_init(&watchdog, "alertname=Watchdog", NULL), 0);
     struct harness h = {.config = {.watchdog = &watchdog,
                                    .watchdog_count = 1,
                                    .watchdog_within_us = 60 * AS_US_PER_S}};
-    harness_start(&h, &spec);
+    harness_start(&h, &ends_at_2);
     fire(&h, "Slow", 990);
     tick(&h, 90);
     fire(&h, "Watchdog", 1200);
