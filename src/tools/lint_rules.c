@@ -427,8 +427,8 @@ void lint_check_fields(struct lint_run *run)
     if (first)
         lint_hint(run, first->target_tree, first->target_node,
                   "fields and resources need rights on the objects themselves, which reach further "
-                  "than `scale`: name the objects in the role's `resourceNames` (targets %s; "
-                  "docs/fields.md, docs/from-vpa.md)",
+                  "than `scale`: `check --cluster` prints a missing role as YAML, ready to apply "
+                  "(targets %s; docs/fields.md, docs/from-vpa.md)",
                   names.data);
 }
 
