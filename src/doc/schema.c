@@ -56,7 +56,7 @@ bool schema_is_map(struct loader *loader, const struct as_yaml_node *node, const
 
 #define EXAMPLE_WORD_MAX 63
 
-/* A word that the map or list has, as an example of a text; NULL: the first value is none. */
+/* A word that the map or list has, as an example of a text; NULL: the first value is no text. */
 static const char *find_word(const struct as_yaml_node *node)
 {
     static const char characters[] =

@@ -3,6 +3,8 @@
  * groups and nodes of a pool, and what followed. It uses only the records, so that decisions of the
  * log and of a simulation look the same. Members missing in other versions are left out. What the
  * record of a pool does not say is computed again from its input.
+ *
+ * Long because the parts are the sections of one text, and share its members and units.
  */
 #include <alertscaler/tools/explain.h>
 
@@ -40,13 +42,17 @@ static void explain_put(FILE *out, const char *before, const char *text, const c
     fputs(after, out);
 }
 
-/* The sentence of the reason code that is this member; "": it is none. */
-static const char *explain_get_meaning(const json_t *object, const char *key)
+/* The sentence of a reason code; "": the word is no reason code. */
+static const char *get_meaning(const char *word)
 {
     enum as_reason reason;
 
-    return as_reason_find(as_record_get_text(object, key), &reason) ? as_reason_get_meaning(reason)
-                                                                    : "";
+    return as_reason_find(word, &reason) ? as_reason_get_meaning(reason) : "";
+}
+
+static const char *explain_get_meaning(const json_t *object, const char *key)
+{
+    return get_meaning(as_record_get_text(object, key));
 }
 
 static void explain_put_time(FILE *out, as_wall_time time)
@@ -68,13 +74,6 @@ struct explain_output {
     const struct as_decide_input *known; /* decided; NULL: of an unknown version */
     FILE *out;
 };
-
-static const char *get_meaning(const char *word)
-{
-    enum as_reason reason;
-
-    return as_reason_find(word, &reason) ? as_reason_get_meaning(reason) : "";
-}
 
 static const char *get_plural(uint64_t count)
 {

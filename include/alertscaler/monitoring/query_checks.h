@@ -35,7 +35,7 @@ void as_query_checks_stop(struct as_query_checks *checks);
 void as_query_checks_note(struct as_query_checks *checks, const char *written,
                           enum as_query_verdict verdict, const char *error);
 
-/* The server's text about a query of the rule that fails; NULL: none fails. */
+/* The server's text about a query of the rule that fails; NULL: no query fails. */
 const char *as_query_checks_find_error(const struct as_query_checks *checks,
                                        const struct as_rule *rule);
 
