@@ -147,9 +147,8 @@ static const struct as_command command_version = {
 
 #define INDENT 32 /* column of explanations; after a longer option they begin on the next line */
 
-#define NAME_WIDTH                                                                                 \
-    12 /* column of names; after a longer name the summary begins on the next line                 \
-        */
+/* The column of names. After a longer name the summary begins on the next line. */
+#define NAME_WIDTH 12
 
 static void print_command_line(FILE *out, const struct as_command *command)
 {
