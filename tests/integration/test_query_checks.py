@@ -124,7 +124,7 @@ def test_victoriametrics_decides_about_its_own_language(make_daemon, make_victor
 
 def test_check_asks_victoriametrics(tmp_path, make_daemon, make_victoriametrics):
     server = make_victoriametrics()
-    server.write("x 3\n")
+    server.write(f"x 3 {int(time.time() * 1000) - 5000}\n")    # it evaluates a query at a whole second, which may be before now
     rules = tmp_path / "rules.yaml"
     rules.write_text(json.dumps(make_rules(BROKEN)))
     binary = make_daemon(make_rules(GOOD), make_config(server)).binary
