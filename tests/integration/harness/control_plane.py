@@ -25,6 +25,12 @@ from .wait import eventually
 PEER = os.environ.get("KUBERNETES", "kubernetes")
 ADMIN_TOKEN = "admin-token"
 
+# A line for each read of pods by a service account.
+AUDIT_POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["ResponseStarted", "ResponseComplete"], "rules": [
+    {"level": "Metadata", "userGroups": ["system:serviceaccounts"], "verbs": ["list", "watch"],
+     "resources": [{"group": "", "resources": ["pods"]}]},
+    {"level": "None"}]}
+
 # Those that the tests need, by the names that old and new versions know. Others would fight the tests, as they need kubelets,
 # or only take time.
 CONTROLLERS = ["daemonset", "deployment", "disruption", "garbagecollector", "job", "namespace", "replicaset",
@@ -114,6 +120,9 @@ class ControlPlane:
         self.account_key, account_public_key = write_key_pair(self.directory / "pki", "service-accounts")
         tokens = self.directory / "tokens.csv"
         tokens.write_text(f'{ADMIN_TOKEN},admin,admin,"system:masters"\n')
+        policy = self.directory / "audit-policy.json"
+        policy.write_text(json.dumps(AUDIT_POLICY))
+        self.audit_log = self.directory / "audit.log"
         return Process("kube-apiserver", [
             self.programs / "kube-apiserver",
             f"--etcd-servers={self.etcd_url}",
@@ -126,7 +135,7 @@ class ControlPlane:
             f"--service-account-signing-key-file={self.account_key}",
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-cluster-ip-range=10.0.0.0/24",
-            "--profiling=false",
+            "--profiling=false", f"--audit-policy-file={policy}", f"--audit-log-path={self.audit_log}",
         ], self.directory)
 
     def _prepare_controller_manager(self):
