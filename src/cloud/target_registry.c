@@ -35,6 +35,7 @@ struct registry {
     const struct as_access_env *env;
     struct as_clusters clusters; /* whose nodes are watched and drained */
     struct as_target_port *pools;
+    char *own_namespace; /* of alertscaler; NULL: not known */
     size_t row_count;
     struct row *rows;
     LIST_HEAD(, refusal) refusals;
@@ -49,6 +50,7 @@ struct refusal {
     uint64_t call_id;
     as_target_observed_fn *observed;
     as_target_scaled_fn *scaled;
+    as_objects_listed_fn *listed;
     void *context;
     struct as_outcome outcome;
 };
@@ -72,15 +74,20 @@ struct seeing {
     struct as_nodes_seen seen;
 };
 
-static struct row *find_row(const struct registry *registry, const struct as_target_ref *ref)
+static struct row *find_row_of(const struct registry *registry, const struct as_target_kind *kind,
+                               const char *name)
 {
-    const char *name = as_target_ref_get(ref, ref->kind->owner);
     for (size_t i = 0; i < registry->row_count; i++) {
         struct row *row = &registry->rows[i];
-        if (row->kind == ref->kind && strcmp(row->name, name) == 0)
+        if (row->kind == kind && strcmp(row->name, name) == 0)
             return row;
     }
     return NULL;
+}
+
+static struct row *find_row(const struct registry *registry, const struct as_target_ref *ref)
+{
+    return find_row_of(registry, ref->kind, as_target_ref_get(ref, ref->kind->owner));
 }
 
 static void registry_report(void *context)
@@ -92,6 +99,9 @@ static void registry_report(void *context)
         struct as_scale_result result = {.method = ""};
         as_outcome_fill_result(&refusal.outcome, &result);
         refusal.scaled(refusal.context, refusal.call_id, &result);
+    } else if (refusal.listed) {
+        refusal.listed(refusal.context, refusal.call_id,
+                       &(struct as_object_list){.error = refusal.outcome.message});
     } else {
         struct as_observation observation = {.min = -1, .max = -1};
         as_outcome_fill_observation(&refusal.outcome, &observation);
@@ -222,6 +232,23 @@ static void registry_warn(struct as_target_port *self, const struct as_target_re
         row->port->warn(row->port, ref, warning);
 }
 
+static void registry_list(struct as_target_port *self, uint64_t call_id,
+                          const struct as_object_list_request *request, as_objects_listed_fn *done,
+                          void *context)
+{
+    struct registry *registry = (struct registry *)self;
+    const struct as_target_config *entry = request->entry;
+    const struct row *row = find_row_of(registry, entry->kind,
+                                        as_target_config_find_plain(entry, entry->kind->owner));
+    struct as_object_list_request own = *request;
+    own.own_namespace = registry->own_namespace;
+    if (row && row->port && row->port->list)
+        row->port->list(row->port, call_id, &own, done, context);
+    else
+        registry_refuse(registry, row,
+                        (struct refusal){.call_id = call_id, .listed = done, .context = context});
+}
+
 static bool registry_is_idle(const struct as_target_port *self)
 {
     const struct registry *registry = (const struct registry *)self;
@@ -257,6 +284,7 @@ static void registry_close_port(struct as_target_port *self)
     }
     registry->pools->close(registry->pools);
     as_clusters_deinit(&registry->clusters);
+    free(registry->own_namespace);
     free(registry->rows);
     free(registry);
 }
@@ -325,9 +353,13 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
                            struct as_target_port **port_out, struct as_error *error)
 {
     struct registry *registry = as_xcalloc(1, sizeof(*registry));
-    registry->port = (struct as_target_port){registry_observe, registry_scale, registry_is_idle,
-                                             registry_close_port, registry_warn};
+    struct as_error unknown = AS_ERROR_INIT;
+    registry->port = (struct as_target_port){registry_observe,    registry_scale, registry_is_idle,
+                                             registry_close_port, registry_warn,  registry_list};
     registry->env = env;
+    if (as_kube_namespace_find(settings->state.namespace, env, &registry->own_namespace,
+                               &unknown) != 0)
+        registry->own_namespace = NULL; /* outside of a pod there may be none */
     registry->rows =
         as_xcalloc(AS_TARGET_KINDS_MAX * settings->cluster_count + settings->provider_count,
                    sizeof(*registry->rows));

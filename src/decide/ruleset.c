@@ -228,6 +228,7 @@ static void deinit_target(struct as_target_config *target)
     free(target->name);
     for (enum as_allow i = 0; i < AS_ALLOW_COUNT; i++)
         free_strings(target->allowed[i].items, target->allowed[i].count);
+    free(target->list_selector);
     free(target->after);
     as_nodes_config_deinit(&target->nodes);
     if (target->pool) {

@@ -513,13 +513,34 @@ static struct as_target_ref *assemble(const struct as_target_config *config,
     return ref;
 }
 
+/* From the keys and values in `texts`, which get the id and its key. The id is made of the fields
+ * and placed after them: assembled without it, then with it. */
+static int finish_ref(const struct as_target_config *config, struct as_buf *texts,
+                      struct as_target_ref **ref_out, struct as_error *error)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf id = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
+    const size_t size = texts->size;
+    as_buf_append(texts, "\0", 2);
+    AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *fields = assemble(config, texts);
+    const int status = check_allow(config, fields, error);
+    if (status != AS_TARGET_OK)
+        return status;
+    append_id(config, fields, &id);
+    if (as_buf_check(&id) < 0)
+        return target_refuse(error, "target", config->name, "its id would be too long");
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id.data);
+    texts->size = size;
+    as_buf_append(texts, id.data, id.size + 1);
+    as_buf_append(texts, key, strlen(key) + 1);
+    *ref_out = assemble(config, texts);
+    return AS_TARGET_OK;
+}
+
 int as_target_ref_new(const struct as_target_config *config, const struct as_labels *labels,
                       const struct as_labels *annotations, struct as_target_ref **ref_out,
                       struct as_error *error)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf texts = AS_BUF_INIT(SIZE_MAX / 2);
-    AS_CLEANUP(as_buf_deinit) struct as_buf id = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
-
     const char *unlimited = find_unlimited(config);
     if (unlimited) {
         as_error_set(error, "nothing under `allow` of target %s limits the template of `%s`",
@@ -533,22 +554,7 @@ int as_target_ref_new(const struct as_target_config *config, const struct as_lab
         if (status != AS_TARGET_OK)
             return status;
     }
-    /* The id is made of the fields and placed after them: assembled without it, then with it. */
-    size_t size = texts.size;
-    as_buf_append(&texts, "\0", 2);
-    AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *fields = assemble(config, &texts);
-    int status = check_allow(config, fields, error);
-    if (status != AS_TARGET_OK)
-        return status;
-    append_id(config, fields, &id);
-    if (as_buf_check(&id) < 0)
-        return target_refuse(error, "target", config->name, "its id would be too long");
-    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id.data);
-    texts.size = size;
-    as_buf_append(&texts, id.data, id.size + 1);
-    as_buf_append(&texts, key, strlen(key) + 1);
-    *ref_out = assemble(config, &texts);
-    return AS_TARGET_OK;
+    return finish_ref(config, &texts, ref_out, error);
 }
 
 /* What is sized has no templates: a `*` of the pattern must not take it in. */
@@ -601,6 +607,50 @@ struct as_target_ref *as_target_ref_of_group(const struct as_target_config *conf
     }
     struct as_target_ref *ref = as_target_ref_make(config->kind, id, fields, config->address_count);
     return as_target_allows(config, ref) ? ref : as_target_ref_free(ref);
+}
+
+const char *as_target_config_find_plain(const struct as_target_config *config, const char *key)
+{
+    return find_template(config, key) ? NULL : find_plain_value(config, key);
+}
+
+/* Whether some alert can give the value. */
+static bool template_may_give(const struct as_template *template, const char *value)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf pattern = AS_BUF_INIT(SIZE_MAX / 2);
+    if (as_template_is_plain(template))
+        return strcmp(as_template_get_text(template), value) == 0;
+    for (size_t i = 0; i < template->part_count; i++)
+        as_buf_append_str(&pattern,
+                          is_text(&template->parts[i]) ? template->parts[i].text : "?*");
+    if (as_buf_check(&pattern) < 0)
+        abort(); /* only if out of memory */
+    return as_str_glob(pattern.data, value);
+}
+
+struct as_target_ref *as_target_ref_of_object(const struct as_target_config *config,
+                                              const char *namespace_, const char *name)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf texts = AS_BUF_INIT(SIZE_MAX / 2);
+    bool has_namespace = false;
+    for (size_t i = 0; i < config->address_count; i++) {
+        const struct as_address_field *field = &config->address[i];
+        const bool is_namespace = strcmp(field->key, "namespace") == 0;
+        const char *value = is_namespace ? namespace_ : name;
+        has_namespace = has_namespace || is_namespace;
+        if (!is_namespace && strcmp(field->key, "name") != 0)
+            value = as_target_config_find_plain(config, field->key);
+        if (!value || !template_may_give(field->value, value) ||
+            as_target_check_value(config->kind, field->key, value))
+            return NULL;
+        as_buf_append(&texts, field->key, strlen(field->key) + 1);
+        as_buf_append(&texts, value, strlen(value) + 1);
+    }
+    struct as_target_ref *ref = NULL;
+    if ((*namespace_ != '\0' && !has_namespace) || find_unlimited(config) ||
+        finish_ref(config, &texts, &ref, NULL) != AS_TARGET_OK)
+        return NULL;
+    return ref;
 }
 
 static const char *target_put_text(char **at_io, const char *text)

@@ -250,6 +250,7 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
     TAILQ_INIT(&engine->paused);
     TAILQ_INIT(&engine->evaluations);
     engine->pause_due = engine->list_due = engine->history_due = AS_MONO_NEVER;
+    engine->listings.due = AS_MONO_NEVER;
     engine->history_committed.us = INT64_MIN / 2;
     engine->watchdog_seen.us = INT64_MIN;
     return engine;
@@ -361,6 +362,7 @@ static void on_deadline(struct as_engine *engine)
 {
     incidents_expire(engine);
     alerts_on_deadline(engine);
+    listings_on_deadline(engine);
     pauses_on_deadline(engine);
     evaluation_on_deadline(engine);
     history_on_deadline(engine);
@@ -389,6 +391,7 @@ static void on_rules(struct as_engine *engine, const struct as_event *event)
     targets_on_rules(engine);
     targets_settle(engine);
     alerts_resume(engine);
+    listings_resume(engine);
 }
 
 static void engine_on_start(struct as_engine *engine)
@@ -400,6 +403,7 @@ static void engine_on_start(struct as_engine *engine)
     leave_on_start(engine);
     targets_settle(engine);
     alerts_resume(engine);
+    listings_resume(engine);
 }
 
 static void on_order(struct as_engine *engine, const struct as_operator_command *order,
@@ -447,6 +451,7 @@ void as_engine_step(struct as_engine *engine, const struct as_event *event,
         break;
     case AS_EVENT_QUERIED: target_on_queried(engine, event->call_id, event->answer); break;
     case AS_EVENT_LISTED: alerts_on_listed(engine, event->call_id, event->list); break;
+    case AS_EVENT_OBJECTS: listings_on_listed(engine, event->call_id, event->objects); break;
     case AS_EVENT_DEADLINE: on_deadline(engine); break;
     case AS_EVENT_RULES: on_rules(engine, event); break;
     case AS_EVENT_ORDER: on_order(engine, event->order, event->call_id); break;
@@ -467,6 +472,8 @@ as_mono_time as_engine_get_next_deadline(const struct as_engine *engine)
     const as_mono_time list = alerts_get_deadline(engine);
     if (list.us < deadline.us)
         deadline = list;
+    if (engine->listings.due.us < deadline.us)
+        deadline = engine->listings.due;
     if (engine->pause_due.us < deadline.us)
         deadline = engine->pause_due;
     if (engine->history_due.us < deadline.us)

@@ -164,6 +164,7 @@ struct concern {
     ROW(APPROVALS, approvals)                                                                      \
     ROW(SCHEDULES, schedules)                                                                      \
     ROW(SCHEDULE_ENDS, schedule_ends)                                                              \
+    ROW(LISTINGS, listings)                                                                        \
     ROW(UNREGISTERED, unregistered)                                                                \
     ROW(BLOCKS, blocks)                                                                            \
     ROW(TEMPLATES, templates)
@@ -272,6 +273,25 @@ as_mono_time schedules_get_due(const struct as_engine *engine, const struct targ
  * `*schedule_out` is borrowed from the state. The target must have a config. */
 bool schedule_ends_get_size(const struct as_engine *engine, const struct target *target,
                             int32_t replicas, const char **schedule_out, int32_t *size_out);
+
+/*
+ * Objects that `allow.list` of an entry selects: targets without an alert.
+ */
+
+struct listing {
+    bool is_listed; /* the last complete list of its entry has shown it, or a later one */
+    uint64_t round; /* call id of the last list that has shown it */
+};
+
+static inline bool listings_has(const struct target *target)
+{
+    return ((const struct listing *)target->parts[CONCERN_LISTINGS])->is_listed;
+}
+
+void listings_resume(struct as_engine *engine); /* at start, and after new rules */
+void listings_on_deadline(struct as_engine *engine);
+void listings_on_listed(struct as_engine *engine, uint64_t call_id,
+                        const struct as_object_list *list);
 
 /*
  * Floors that operators order: until its end, the size of a target does not go below one.

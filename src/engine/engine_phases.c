@@ -155,7 +155,8 @@ static void object_see(struct as_engine *engine, struct target *target, const ch
     effect_commit(engine);
 }
 
-/* Targets with a plain address and no incidents are observed this often, below this rate in all. */
+/* Targets with a plain address, or of a list, and no incidents are observed this often, below this
+ * rate in all. */
 #define REFRESH_US         (60 * AS_US_PER_S)
 #define REFRESH_PER_SECOND 50
 /* How often a request with a lost answer is looked for, while others wait. */
@@ -180,12 +181,17 @@ static as_mono_time get_forget_time(const struct as_engine *engine, const struct
     return last;
 }
 
-/* It has schedules while it is known; one with a plain address always is. */
+/* It has schedules while it is known; one with a plain address always is. An object of a list is
+ * known while it is listed, or a schedule has to end. */
 static bool is_scheduled(const struct as_engine *engine, const struct target *target)
 {
-    return target->config && (target->config->schedule_count > 0 || floor_get(target)->size > 0) &&
-           (!target->config->is_templated || floor_get(target)->size > 0 ||
-            get_forget_time(engine, target).us > engine->mono.us);
+    const struct as_target_config *config = target->config;
+    if (!config || (config->schedule_count == 0 && floor_get(target)->size == 0))
+        return false;
+    if (!config->is_templated || floor_get(target)->size > 0)
+        return true;
+    const as_mono_time forget = get_forget_time(engine, target);
+    return config->list_selector ? forget.us == AS_MONO_NEVER.us : forget.us > engine->mono.us;
 }
 
 static bool is_used_by_concern(const struct as_engine *engine, const struct target *target)
@@ -294,7 +300,8 @@ static void evaluate(struct as_engine *engine, struct target *target)
 
 static int64_t get_refresh_us(const struct as_engine *engine)
 {
-    const int64_t paced = (int64_t)engine->named_count * (AS_US_PER_S / REFRESH_PER_SECOND);
+    const int64_t paced =
+        (int64_t)(engine->named_count + engine->listed_count) * (AS_US_PER_S / REFRESH_PER_SECOND);
     return paced > REFRESH_US ? paced : REFRESH_US;
 }
 

@@ -238,6 +238,13 @@ struct waiter { /* for a commit */
 };
 STAILQ_HEAD(waiter_list, waiter);
 
+struct listings {        /* of all entries (engine_listings.c) */
+    uint64_t call_id;    /* of the list under way; 0: none */
+    uint64_t generation; /* of the rules at its request */
+    size_t entry;        /* its index in the rule set */
+    as_mono_time due;    /* of the next round */
+};
+
 /* An HTTP group whose id is its name. */
 struct target_place {
     char *key; /* of the id that its URL gives */
@@ -276,6 +283,8 @@ struct as_engine {
     struct as_target_ref **former_refs; /* freed at the next step: of targets with a new spelling */
     size_t former_ref_count, former_ref_capacity;
     size_t target_count, busy_count, named_count;
+    size_t listed_count; /* targets that a list has shown */
+    struct listings listings;
     struct target_place *places; /* of HTTP groups with a plain address and a name; by key */
     size_t place_count;
     struct budget budget;

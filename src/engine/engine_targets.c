@@ -153,7 +153,8 @@ struct target *target_claim(struct as_engine *engine, const struct as_target_con
 {
     struct target *target = engine_targets_find(engine, ref_taken);
     const bool is_free =
-        !target || !target->config || (target->config->is_templated && target->open_bindings == 0);
+        !target || !target->config ||
+        (target->config->is_templated && target->open_bindings == 0 && !listings_has(target));
     if (!target)
         target = target_make(engine, ref_taken);
     else if (is_free)

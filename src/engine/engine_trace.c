@@ -16,7 +16,8 @@ static const char *const event_words[] = {
     [AS_EVENT_START] = "start",         [AS_EVENT_NOTIFICATION] = "notification",
     [AS_EVENT_COMMITTED] = "committed", [AS_EVENT_OBSERVED] = "observed",
     [AS_EVENT_QUERIED] = "queried",     [AS_EVENT_LISTED] = "listed",
-    [AS_EVENT_SCALED] = "scaled",       [AS_EVENT_DEADLINE] = "deadline",
+    [AS_EVENT_OBJECTS] = "objects",     [AS_EVENT_SCALED] = "scaled",
+    [AS_EVENT_DEADLINE] = "deadline",
     [AS_EVENT_RULES] = "rules",         [AS_EVENT_ORDER] = "command",
     [AS_EVENT_HALT] = "kill_switch",    [AS_EVENT_STOP] = "stop",
 };
@@ -48,6 +49,7 @@ static const char *const effect_words[] = {
     [AS_EFFECT_OBSERVE] = "observe",
     [AS_EFFECT_QUERY] = "query",
     [AS_EFFECT_LIST_ALERTS] = "list_alerts",
+    [AS_EFFECT_LIST_OBJECTS] = "list_objects",
     [AS_EFFECT_SCALE] = "scale",
     [AS_EFFECT_WARN] = "warn",
 };
@@ -142,7 +144,8 @@ static void trace_describe(const struct as_effect *effect, char detail[DETAIL_SI
     case AS_EFFECT_COMMIT:
     case AS_EFFECT_ANSWER:
     case AS_EFFECT_QUERY:
-    case AS_EFFECT_LIST_ALERTS: return;
+    case AS_EFFECT_LIST_ALERTS:
+    case AS_EFFECT_LIST_OBJECTS: return;
     }
 }
 

@@ -368,6 +368,7 @@ static void pages_ask(struct as_kube_pages *pages)
         .method = "GET",
         .path = path.data,
         .operation = pages->spec.operation,
+        .accept = pages->spec.accept,
         .max_response = AS_KUBE_PODS_PAGE_BYTES_MAX,
         .flow = pages->spec.flow,
     };

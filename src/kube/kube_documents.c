@@ -256,6 +256,29 @@ const struct as_kube_resource *as_kube_resources_find(const struct as_kube_resou
     return found;
 }
 
+int as_kube_get_group_size(const char *api_version)
+{
+    const char *slash = strchr(api_version, '/');
+    return slash ? (int)(slash - api_version) : 0;
+}
+
+void as_kube_role_print(const char *namespace_, const char *name, const char *rules,
+                        struct as_buf *out)
+{
+    const char *scope = *namespace_ ? "" : "Cluster";
+    AS_CLEANUP(as_free_p)
+    char *metadata =
+        *namespace_
+            ? as_xasprintf("metadata: {name: \"%s\", namespace: \"%s\"}\n", name, namespace_)
+            : as_xasprintf("metadata: {name: \"%s\"}\n", name);
+    as_buf_printf(out,
+                  "apiVersion: rbac.authorization.k8s.io/v1\nkind: %sRole\n%srules:\n%s"
+                  "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sRoleBinding\n%s"
+                  "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %sRole, name: \"%s\"}\n"
+                  "subjects: [{kind: ServiceAccount, namespace: alertscaler, name: alertscaler}]\n",
+                  scope, metadata, rules, scope, metadata, scope, name);
+}
+
 int as_kube_status_decode(const char *json, size_t size, struct as_kube_status *status_out,
                           struct as_error *error)
 {

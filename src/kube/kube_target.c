@@ -30,6 +30,7 @@
 
 #include "kube_discovery.h"
 #include "kube_events.h"
+#include "kube_object_list.h"
 #include "kube_pod_watch.h"
 #include "kube_pods.h"
 #include "kube_resize.h"
@@ -49,6 +50,7 @@ struct kubernetes {
     struct as_kube_events *events;
     struct as_kube_others_watch *others;
     struct as_pod_watches *pods;
+    struct as_object_lists *objects;
     LIST_HEAD(, call) calls;
 };
 
@@ -171,47 +173,28 @@ static const char *get_namespace(const struct call *call)
     return call->is_cluster_wide ? "" : as_target_ref_get(call->ref, "namespace");
 }
 
-/* Of "apps/v1"; "": the core group. */
-static int get_group_size(const char *api_version)
-{
-    const char *slash = strchr(api_version, '/');
-    return slash ? (int)(slash - api_version) : 0;
-}
-
 static bool is_quotable(const char *text)
 {
     return !strpbrk(text, "\"\\");
 }
 
-/* One object may be patched, and no other: who patches a workload may change its image. The service
- * account is that of the manifests. */
+/* One object may be patched, and no other: who patches a workload may change its image. */
 static void call_print_role(const struct call *call, struct as_buf *out)
 {
-    const char *name = as_target_ref_get(call->ref, "name"), *namespace_ = get_namespace(call);
+    const char *name = as_target_ref_get(call->ref, "name");
     const char *api_version = as_target_ref_get(call->ref, "apiVersion");
-    const char *scope = call->is_cluster_wide ? "Cluster" : "";
+    const bool is_patched = !call->sized.by_pods || call->sized.with_template;
     AS_CLEANUP(as_free_p) char *role = as_xasprintf("alertscaler-%s-%s", call->plural, name);
     AS_CLEANUP(as_free_p)
-    char *metadata =
-        call->is_cluster_wide
-            ? as_xasprintf("metadata: {name: \"%s\"}\n", role)
-            : as_xasprintf("metadata: {name: \"%s\", namespace: \"%s\"}\n", role, namespace_);
-    const bool is_patched = !call->sized.by_pods || call->sized.with_template;
-    as_buf_printf(out,
-                  "apiVersion: rbac.authorization.k8s.io/v1\nkind: %sRole\n%srules:\n"
-                  "  - apiGroups: [\"%.*s\"]\n    resources: [%s]\n    resourceNames: [\"%s\"]\n"
-                  "    verbs: [%s]\n",
-                  scope, metadata, get_group_size(api_version), api_version, call->plural, name,
-                  is_patched ? "get, patch" : "get");
-    if (call->sized.by_pods)
-        as_buf_append_str(out,
-                          "  - {apiGroups: [\"\"], resources: [pods], verbs: [get, list]}\n"
-                          "  - {apiGroups: [\"\"], resources: [pods/resize], verbs: [patch]}\n");
-    as_buf_printf(out,
-                  "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sRoleBinding\n%s"
-                  "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %sRole, name: \"%s\"}\n"
-                  "subjects: [{kind: ServiceAccount, namespace: alertscaler, name: alertscaler}]\n",
-                  scope, metadata, scope, role);
+    char *rules = as_xasprintf(
+        "  - apiGroups: [\"%.*s\"]\n    resources: [%s]\n    resourceNames: [\"%s\"]\n"
+        "    verbs: [%s]\n%s",
+        as_kube_get_group_size(api_version), api_version, call->plural, name,
+        is_patched ? "get, patch" : "get",
+        call->sized.by_pods ? "  - {apiGroups: [\"\"], resources: [pods], verbs: [get, list]}\n"
+                              "  - {apiGroups: [\"\"], resources: [pods/resize], verbs: [patch]}\n"
+                            : "");
+    as_kube_role_print(get_namespace(call), role, rules, out);
 }
 
 #define ROLE_MAX ((size_t)8 * 1024)
@@ -1061,9 +1044,17 @@ static void kube_target_scale(struct as_target_port *self, uint64_t call_id,
     call->dimension->find_path(call);
 }
 
+static void kube_target_list(struct as_target_port *self, uint64_t call_id,
+                             const struct as_object_list_request *request,
+                             as_objects_listed_fn *done, void *context)
+{
+    as_object_list_start(((struct kubernetes *)self)->objects, call_id, request, done, context);
+}
+
 static bool kube_target_is_idle(const struct as_target_port *self)
 {
-    return LIST_EMPTY(&((const struct kubernetes *)self)->calls);
+    const struct kubernetes *kubernetes = (const struct kubernetes *)self;
+    return LIST_EMPTY(&kubernetes->calls) && as_object_lists_are_idle(kubernetes->objects);
 }
 
 static void kube_target_close_port(struct as_target_port *self)
@@ -1072,6 +1063,7 @@ static void kube_target_close_port(struct as_target_port *self)
     struct call *call;
     while ((call = LIST_FIRST(&kubernetes->calls)) != NULL)
         kube_call_free(call);
+    as_object_lists_free(kubernetes->objects);
     as_pod_watches_free(kubernetes->pods);
     as_kube_others_free(kubernetes->others);
     as_kube_discovery_free(kubernetes->discovery);
@@ -1092,8 +1084,8 @@ struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
 {
     struct kubernetes *kubernetes = as_xcalloc(1, sizeof(*kubernetes));
     kubernetes->port =
-        (struct as_target_port){kube_target_observe, kube_target_scale, kube_target_is_idle,
-                                kube_target_close_port, kube_target_warn};
+        (struct as_target_port){kube_target_observe,    kube_target_scale, kube_target_is_idle,
+                                kube_target_close_port, kube_target_warn,  kube_target_list};
     kubernetes->env = env;
     kubernetes->access = access;
     as_kube_client_init(&kubernetes->client, env, access);
@@ -1101,6 +1093,7 @@ struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
     kubernetes->events = as_kube_events_new(&kubernetes->client);
     kubernetes->others = as_kube_others_new(&kubernetes->client);
     kubernetes->pods = as_pod_watches_new(&kubernetes->client);
+    kubernetes->objects = as_object_lists_new(&kubernetes->client, kubernetes->discovery);
     LIST_INIT(&kubernetes->calls);
     return &kubernetes->port;
 }

@@ -836,6 +836,8 @@ static void resolve_one_target(struct resolver *resolver, struct raw_target *raw
     for (enum as_allow i = 0; i < AS_ALLOW_COUNT; i++)
         config->allowed[i] = (struct as_allowed){
             copy_strings(raw->allow.lists[i], raw->allow.counts[i]), raw->allow.counts[i]};
+    if (raw->allow.list.selector)
+        config->list_selector = as_xstrdup(raw->allow.list.selector);
     if (raw->node)
         resolve_address(resolver, raw, config);
 }

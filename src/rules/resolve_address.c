@@ -253,6 +253,35 @@ static void check_url_patterns(struct resolver *resolver, const struct as_yaml_n
     }
 }
 
+/* `allow.list`: objects become targets by their namespace and name alone. */
+static void check_list(struct resolver *resolver, const struct raw_target *raw,
+                       const struct as_target_config *config, const struct as_yaml_node *map)
+{
+    const struct as_yaml_node *list = schema_find_key(map, "list");
+    if (!list)
+        return;
+    if (config->kind != &as_target_kind_kubernetes)
+        loader_report(&resolver->loader, list,
+                      "`list` selects objects of a Kubernetes cluster, and the target is %s",
+                      config->kind->title);
+    else if (!config->is_templated)
+        loader_report(&resolver->loader, list,
+                      "`list` needs a template in `name` or `namespace`: without one the target is "
+                      "one object");
+    else if (raw->schedule_count == 0)
+        loader_report(&resolver->loader, list,
+                      "`list` needs `schedules`: they are what happens to the listed objects");
+    for (size_t i = 0; i < config->address_count; i++) {
+        const struct as_address_field *field = &config->address[i];
+        if (!as_template_is_plain(field->value) && strcmp(field->key, "namespace") != 0 &&
+            strcmp(field->key, "name") != 0)
+            loader_report(&resolver->loader, as_yaml_find(raw->address, field->key),
+                          "with `allow.list` only `namespace` and `name` may have a template: "
+                          "write one target for each `%s`",
+                          field->key);
+    }
+}
+
 void check_allow(struct resolver *resolver, const struct raw_target *raw,
                  const struct as_target_config *config)
 {
@@ -279,6 +308,7 @@ void check_allow(struct resolver *resolver, const struct raw_target *raw,
             config->allowed[limit].count == 0)
             report_unlimited(resolver, raw, field->key, limit);
     }
+    check_list(resolver, raw, config, map);
 }
 
 /*

@@ -19,7 +19,7 @@
 #include "resolve.h"
 #include "schema_writer.h"
 
-#define NODES_SELECT_MAX 16
+#define LABEL_MAP_MAX 16
 
 struct rule_amount_range {
     const char *expected;
@@ -319,26 +319,42 @@ static bool rule_parse_label_value(struct loader *loader, const struct as_yaml_n
     return true;
 }
 
-static void parse_nodes_select(struct loader *loader, const struct as_yaml_node *value,
-                               void *object)
+#define LABEL_MAP_FORMS                                                                            \
+    SCHEMA_FORMS(SCHEMA_FORM(TABLE, .max = LABEL_MAP_MAX,                                          \
+                             .forms = SCHEMA_FORMS(SCHEMA_LABEL_VALUE, SCHEMA_LABEL_KEY)))
+
+/* "k=v,..." ascending; NULL after a report. */
+static const char *parse_label_map(struct loader *loader, const struct as_yaml_node *value)
 {
-    struct as_label labels[NODES_SELECT_MAX];
+    struct as_label labels[LABEL_MAP_MAX];
     size_t count = 0;
     if (!schema_is_kind(loader, value, AS_YAML_MAP))
-        return;
-    if (value->count == 0 || value->count > NODES_SELECT_MAX) {
-        loader_report(loader, value, "expected 1 to %d labels", NODES_SELECT_MAX);
-        return;
+        return NULL;
+    if (value->count == 0 || value->count > LABEL_MAP_MAX) {
+        loader_report(loader, value, "expected 1 to %d labels", LABEL_MAP_MAX);
+        return NULL;
     }
     for (uint32_t i = 0; i < value->count; i++) {
         const struct as_yaml_pair *pair = &value->pairs[i];
         labels[count].name = pair->key->text;
         if (!rule_check_label_key(loader, pair->key) ||
             !rule_parse_label_value(loader, pair->value, &labels[count].value))
-            return;
+            return NULL;
         count++;
     }
-    ((struct raw_nodes *)object)->select = print_select(loader->arena, labels, count);
+    return print_select(loader->arena, labels, count);
+}
+
+static void parse_nodes_select(struct loader *loader, const struct as_yaml_node *value,
+                               void *object)
+{
+    ((struct raw_nodes *)object)->select = parse_label_map(loader, value);
+}
+
+static void parse_list_selector(struct loader *loader, const struct as_yaml_node *value,
+                                void *object)
+{
+    ((struct raw_list *)object)->selector = parse_label_map(loader, value);
 }
 
 /* Whether whoever has the labels of `wide` also has those of `narrow`: "k=v,..." ascending. */
@@ -887,9 +903,7 @@ static const struct schema_field nodes_fields[] = {
     {.key = "select",
      .type = SCHEMA_CUSTOM,
      .parse = parse_nodes_select,
-     .forms =
-         SCHEMA_FORMS(SCHEMA_FORM(TABLE, .max = NODES_SELECT_MAX,
-                                  .forms = SCHEMA_FORMS(SCHEMA_LABEL_VALUE, SCHEMA_LABEL_KEY))),
+     .forms = LABEL_MAP_FORMS,
      .expected = "map"},
     SCHEMA_FIELD("choose", WORD, raw_nodes, choose,
                  .words = (const char *const[]){[AS_CHOOSE_EMPTY_FIRST] = "empty_first",
@@ -1176,6 +1190,19 @@ const struct schema schema_policy = {
     SCHEMA_FIELD(word, STRINGS, raw_allow, lists[list],                                            \
                  .count_offset = offsetof(struct raw_allow, counts[list]))
 
+static const struct schema_field allow_list_fields[] = {
+    {.key = "selector",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_list_selector,
+     .forms = LABEL_MAP_FORMS,
+     .expected = "map"},
+    {0},
+};
+
+static const struct schema allow_list =
+    SCHEMA("list", raw_list, allow_list_fields, .example = "{selector: {sleeps: nightly}}");
+
 static const struct schema_field allow_fields[] = {
     ALLOW_FIELD("clusters", AS_ALLOW_CLUSTERS),
     ALLOW_FIELD("apiVersions", AS_ALLOW_API_VERSIONS),
@@ -1183,6 +1210,7 @@ static const struct schema_field allow_fields[] = {
     ALLOW_FIELD("namespaces", AS_ALLOW_NAMESPACES),
     ALLOW_FIELD("names", AS_ALLOW_NAMES),
     ALLOW_FIELD("urls", AS_ALLOW_URLS),
+    SCHEMA_FIELD("list", MAP, raw_allow, list, .map = &allow_list),
     {0},
 };
 
@@ -1345,5 +1373,5 @@ const struct schema *const schema_target_parts[] = {
     &cooldown,     &behavior,     &scale_up,         &scale_down,     &policies,
     &tolerance,    &target_nodes, &nodes_template,   &nodes_taints,   &nodes_unneeded,
     &target_pool,  &pool_cpu,     &pool_memory,      &pool_pod_price, &pool_at_once,
-    &nodes_health, &allow,        &target_schedules, &rule_approval,  NULL,
+    &nodes_health, &allow,        &allow_list,       &target_schedules, &rule_approval, NULL,
 };

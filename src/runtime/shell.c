@@ -489,6 +489,14 @@ static void on_listed(void *context, uint64_t call_id, const struct as_alert_lis
                  &(struct as_event){.kind = AS_EVENT_LISTED, .call_id = call_id, .list = list});
 }
 
+static void on_objects(void *context, uint64_t call_id, const struct as_object_list *objects)
+{
+    if (objects->error)
+        as_log(AS_LOG_WARN, "objects of `allow.list` not listed", AS_F("error", objects->error));
+    shell_answer(context, &(struct as_event){
+                              .kind = AS_EVENT_OBJECTS, .call_id = call_id, .objects = objects});
+}
+
 static uint64_t find_commit_call_id(const struct as_effects *effects, size_t from)
 {
     for (size_t i = from; i < effects->count; i++) {
@@ -691,6 +699,11 @@ static void shell_carry_out(struct as_shell *shell, const struct as_effects *eff
         return;
     case AS_EFFECT_LIST_ALERTS:
         source->list_alerts(source, effect->call_id, on_listed, shell_calls_begin(shell));
+        return;
+    case AS_EFFECT_LIST_OBJECTS:
+        targets->list(targets, effect->call_id,
+                      &(struct as_object_list_request){.entry = effect->entry}, on_objects,
+                      shell_calls_begin(shell));
         return;
     case AS_EFFECT_SCALE:
         targets->scale(targets, effect->call_id, effect->call.ref, effect->call.request, on_scaled,

@@ -115,6 +115,8 @@ static struct as_target_config make_target(const struct target_spec *spec)
     make_address(&target, spec);
     if (spec->allow)
         allow(&target, AS_ALLOW_NAMES, spec->allow);
+    if (spec->list)
+        target.list_selector = as_xstrdup(spec->list);
     for (size_t i = 0; i < target.address_count; i++) {
         const struct as_address_field *field = &target.address[i];
         const enum as_allow list = as_target_kind_find_allow(target.kind, field->key);

@@ -30,6 +30,7 @@ struct target_spec {
     const char *container;      /* of the Deployment: its memory is sized, in units of 64Mi, */
     bool by_pods;               /* in its running pods */
     const char *allow;          /* glob of names; needed by templates. Other keys may be any */
+    const char *list;           /* selector of `allow.list` */
     const char *field, *absent; /* of the object, in units of 64Mi, instead of its scale */
     const char *url;            /* of an HTTP node group of the provider "mine" */
     const char *group_name;     /* of an HTTP node group; NULL: none */

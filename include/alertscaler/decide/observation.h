@@ -178,6 +178,19 @@ struct as_observe_request {
     size_t template_count;
 };
 
+/* The objects that `allow.list` of an entry selects. Borrowed for the callback. */
+#define AS_LISTED_OBJECTS_MAX 10000
+struct as_listed_object {
+    const char *namespace_; /* "": it is in none */
+    const char *name;
+};
+struct as_object_list {
+    const char *error; /* why the list is not complete; NULL: it is */
+    const char *right; /* YAML of the roles that are missing; NULL: none */
+    const struct as_listed_object *items;
+    size_t count;
+};
+
 struct as_scale_request {
     int32_t from, to;
     char version[AS_VERSION_SIZE]; /* of the observation that the request is based on */

@@ -47,6 +47,8 @@ struct as_target_config {
     size_t address_count;
     bool is_templated;
     struct as_allowed allowed[AS_ALLOW_COUNT];
+    char *list_selector; /* of `allow.list`, "app=web,tier=x": the objects with these labels are
+                            targets without an alert; NULL: none */
     struct as_bounds_config bounds;
     struct as_nodes_config nodes; /* of a kind that has nodes */
     struct as_pool_config *pool;  /* of kind pool; else NULL */

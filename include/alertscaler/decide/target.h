@@ -69,6 +69,15 @@ enum as_allow as_target_find_limit(const struct as_target_config *config, const 
 struct as_target_ref *as_target_ref_of_group(const struct as_target_config *config,
                                              const char *id) AS_MUST_USE;
 
+/* The value of a key of the entry's address; NULL: it has none, or a template gives it. */
+const char *as_target_config_find_plain(const struct as_target_config *config, const char *key);
+
+/* The address of an object of `allow.list`: its namespace ("": it is in none) and its name in the
+ * place of templates. NULL: no alert could give this address, or `allow` does not have it. */
+struct as_target_ref *as_target_ref_of_object(const struct as_target_config *config,
+                                              const char *namespace_,
+                                              const char *name) AS_MUST_USE;
+
 /* Whether the entry's `allow` has the address. A reference without fields is never allowed. */
 bool as_target_allows(const struct as_target_config *config,
                       const struct as_target_ref *ref) AS_MUST_USE;

@@ -79,6 +79,7 @@ enum as_event_kind {
     AS_EVENT_OBSERVED,     /* a target's size was read, or reading failed */
     AS_EVENT_QUERIED,      /* a query was answered, or failed */
     AS_EVENT_LISTED,       /* the list of firing alerts was read, or reading failed */
+    AS_EVENT_OBJECTS,      /* the objects of `allow.list` were read, or reading failed */
     AS_EVENT_SCALED,       /* a size was set, or setting failed */
     AS_EVENT_DEADLINE,     /* the time of as_engine_get_next_deadline has come */
     AS_EVENT_RULES,        /* new rules; the old ones may be freed after the step */
@@ -96,6 +97,7 @@ struct as_event {
     const struct as_observation *observation;
     const struct as_query_result *answer;
     const struct as_alert_list *list;
+    const struct as_object_list *objects; /* borrowed for the step */
     const struct as_scale_result *result;
     const struct as_operator_command *order; /* borrowed for the step */
     const struct as_halt *halt;              /* borrowed for the step */
@@ -128,6 +130,7 @@ enum as_effect_kind {
     AS_EFFECT_OBSERVE,     /* read the size of `ref` */
     AS_EFFECT_QUERY,       /* evaluate `query` */
     AS_EFFECT_LIST_ALERTS, /* read the firing alerts */
+    AS_EFFECT_LIST_OBJECTS, /* read the objects of `allow.list` of `entry` */
     AS_EFFECT_SCALE,       /* set the size of `ref` */
     AS_EFFECT_WARN         /* an increase of `ref` did not become ready in time */
 };
@@ -158,6 +161,7 @@ struct as_effect { /* everything borrowed until the next step */
             const struct as_late_warning *late; /* warn */
         } call;
         const struct as_query *query;
+        const struct as_target_config *entry; /* list objects */
     };
 };
 
@@ -292,6 +296,7 @@ struct as_target_view {
     uint32_t tries;                           /* that failed in a row */
     struct as_moment failing_since, next_try; /* unset: no failure, or the next try is at once */
     const struct as_pool_seen *nodes; /* by the last look; NULL: nothing, or no alert fires */
+    bool is_listed;                   /* `allow.list` of its entry selects it */
     bool did_not_come;                /* an increase did not come, or not in time: no step up */
     int32_t ready;                    /* pods of a workload with ready_timeout; -1: not known */
 };

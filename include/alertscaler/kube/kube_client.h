@@ -87,13 +87,14 @@ void as_kube_path_append_parameter(struct as_buf *path, const char *name, const 
 /* Called exactly once, in a later turn of the loop, unless cancelled first. */
 typedef void as_kube_pages_done_fn(void *context, const struct as_outcome *outcome);
 
-struct as_kube_pages_spec { /* texts but `path` and those of the flow: static memory */
+struct as_kube_pages_spec { /* texts but `path` and those of the flow: valid until `done` */
     const char *path;       /* with its selectors, copied; NULL: see `trouble` */
     struct as_flow flow;    /* copied */
     const char *trouble;
     const char *operation; /* for metrics: "list_pods" */
     const char *what;      /* for messages: "list pods" */
     const char *right;     /* missing if the answer is 403: "pods: list" */
+    const char *accept;    /* as in as_kube_request_spec */
     /* Takes a page: 0 with the token of the next page, to be freed, or NULL; else an error that
      * says why. */
     int (*take)(void *into, const char *json, size_t size, char **next_out, struct as_error *error);

@@ -60,6 +60,14 @@ const struct as_kube_resource *as_kube_resources_find(const struct as_kube_resou
                                                       const char *kind);
 AS_DEFINE_CLEANUP(struct as_kube_resources *, as_kube_resources_free)
 
+/* "apps" of "apps/v1", for "%.*s"; 0 for the core group. */
+int as_kube_get_group_size(const char *api_version);
+
+/* YAML of a Role with its binding to the service account of the manifests; of a ClusterRole, if
+ * `namespace_` is "". `rules`: lines that begin with two spaces. */
+void as_kube_role_print(const char *namespace_, const char *name, const char *rules,
+                        struct as_buf *out);
+
 struct as_kube_status {
     int code; /* as the HTTP status; 0: not said */
     char reason[AS_MESSAGE_SIZE], message[AS_MESSAGE_SIZE];

@@ -17,6 +17,15 @@ typedef void as_target_observed_fn(void *context, uint64_t call_id,
 typedef void as_target_scaled_fn(void *context, uint64_t call_id,
                                  const struct as_scale_result *result);
 
+/* As the others. */
+typedef void as_objects_listed_fn(void *context, uint64_t call_id,
+                                  const struct as_object_list *result);
+
+struct as_object_list_request {
+    const struct as_target_config *entry; /* with `allow.list` */
+    const char *own_namespace;            /* of alertscaler; NULL: not known */
+};
+
 struct as_target_port {
     /* Reads the size, and the pods if `request` asks for them and the target has pods. `ref` and
      * `request` are borrowed for the call. */
@@ -31,6 +40,11 @@ struct as_target_port {
     /* Tells those who look at the object, best effort. NULL: it has no place for that. */
     void (*warn)(struct as_target_port *self, const struct as_target_ref *ref,
                  const struct as_late_warning *warning);
+    /* Lists the objects of `allow.list`. The request is borrowed for the call. NULL: no entry of
+     * this kind can have `allow.list`. */
+    void (*list)(struct as_target_port *self, uint64_t call_id,
+                 const struct as_object_list_request *request, as_objects_listed_fn *done,
+                 void *context);
 };
 
 #endif

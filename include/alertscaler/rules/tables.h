@@ -18,6 +18,9 @@
 struct raw_allow {
     const char **lists[AS_ALLOW_COUNT];
     size_t counts[AS_ALLOW_COUNT];
+    struct raw_list {
+        const char *selector; /* as in as_target_config */
+    } list;
 };
 
 struct raw_unneeded {

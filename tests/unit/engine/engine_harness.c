@@ -365,6 +365,10 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
         cr_assert_eq(harness->list_call_id, 0, "two lists at a time");
         harness->list_call_id = effect->call_id;
         break;
+    case AS_EFFECT_LIST_OBJECTS:
+        say(harness, "list %s", effect->entry->name);
+        harness->objects_call_id = effect->call_id;
+        break;
     case AS_EFFECT_COMMIT:
         harness->repeats += effect->is_repeat;
         queue_commit(harness, effect->call_id);
@@ -623,6 +627,15 @@ static void answer_list(struct harness *harness)
     for (size_t i = 0; i < count; i++)
         free_listed(&alerts[i]);
     free(alerts);
+}
+
+void harness_answer_objects(struct harness *harness, const struct as_object_list *objects)
+{
+    const uint64_t call_id = harness->objects_call_id;
+    cr_assert_neq(call_id, 0, "no list of objects is asked for");
+    harness->objects_call_id = 0;
+    step(harness,
+         &(struct as_event){.kind = AS_EVENT_OBJECTS, .call_id = call_id, .objects = objects});
 }
 
 void harness_list(struct harness *harness, const struct test_listed *alerts, size_t count)

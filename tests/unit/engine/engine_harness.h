@@ -125,6 +125,7 @@ struct harness {
     size_t call_count;
     struct fleet *fleet;   /* what pools see, and whose groups are the node groups; NULL: none */
     uint64_t list_call_id; /* of the list that is asked for; 0: none is */
+    uint64_t objects_call_id; /* of the list of objects that is asked for; 0: none is */
     const struct test_listed *listed;
     size_t listed_count;
     const char *list_error;
@@ -195,6 +196,8 @@ void harness_notify(struct harness *harness, const char *receiver, const struct 
 void fire(struct harness *harness, const char *labels, int64_t starts);
 void resolve(struct harness *harness, const char *labels, int64_t starts);
 
+/* The answer to the list of objects that is under way. */
+void harness_answer_objects(struct harness *harness, const struct as_object_list *objects);
 /* What Alertmanager lists from now on; borrowed. */
 void harness_list(struct harness *harness, const struct test_listed *alerts, size_t count);
 
