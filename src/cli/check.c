@@ -230,6 +230,7 @@ struct inspection {
     struct asked *asked;     /* one for each target of the rule files */
     size_t waiting;          /* for sizes and for who else there is */
     struct as_buf *roles_io; /* YAML of the Roles that are missing */
+    struct as_buf *lists_io; /* what `allow.list` selects, for people */
 };
 
 AS_PRINTF(2, 3)
@@ -280,6 +281,36 @@ static void on_others_found(void *context, const char *target, const struct as_o
     }
 }
 
+static void check_on_listed(void *context, uint64_t call_id, const struct as_object_list *list)
+{
+    struct inspection *inspection = context;
+    const struct as_target_config *target = &inspection->config->ruleset->targets[call_id];
+    AS_CLEANUP(as_buf_deinit) struct as_buf names = AS_BUF_INIT(SIZE_MAX / 2);
+    size_t count = 0;
+    inspection->waiting--;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct as_listed_object *object = &list->items[i];
+        AS_CLEANUP(as_target_ref_free_p)
+        struct as_target_ref *ref =
+            as_target_ref_of_object(target, object->namespace_, object->name);
+        if (!ref)
+            continue;
+        as_buf_printf(&names, "  %s%s%s\n", object->namespace_, *object->namespace_ ? "/" : "",
+                      object->name);
+        count++;
+    }
+    as_buf_printf(inspection->lists_io, "target `%s` lists %zu object%s", target->name, count,
+                  count == 1 ? "" : "s");
+    if (list->count > count)
+        as_buf_printf(inspection->lists_io, "; `allow` leaves out %zu more", list->count - count);
+    as_buf_printf(inspection->lists_io, "\n%s", names.data ? names.data : "");
+    if (list->error)
+        check_warn(inspection, "target `%s`: the list of `allow.list` is not complete: %s",
+                   target->name, list->error);
+    if (list->right)
+        as_buf_printf(inspection->roles_io, "---\n%s", list->right);
+}
+
 /* Only an address without templates is known before an alert. */
 static void check_ask(struct inspection *inspection, struct as_target_port *port, size_t i)
 {
@@ -287,6 +318,11 @@ static void check_ask(struct inspection *inspection, struct as_target_port *port
     AS_CLEANUP(as_labels_free_p) struct as_labels *none = NULL;
     struct as_error error = AS_ERROR_INIT;
     struct asked *asked = &inspection->asked[i];
+    if (target->list_selector) {
+        inspection->waiting++;
+        port->list(port, i, &(struct as_object_list_request){.entry = target}, check_on_listed,
+                   inspection);
+    }
     if (target->kind != &as_target_kind_kubernetes || target->is_templated ||
         as_labels_new(NULL, 0, &none) != 0 ||
         as_target_ref_new(target, none, none, &asked->ref, &error) != AS_TARGET_OK)
@@ -312,14 +348,15 @@ static void check_await(const struct inspection *inspection, struct event_base *
 }
 
 /* Warnings: Kubernetes objects without templates that cannot be read, with the reason; HPAs and
- * ScaledObjects that aim at them. Adds the Roles that are missing. Changes nothing. Takes at most a
- * minute. */
+ * ScaledObjects that aim at them. Adds the Roles that are missing, and what `allow.list` selects.
+ * Changes nothing. Takes at most a minute. */
 static void check_targets(const struct as_config *config, const struct as_adapters *adapters,
-                          struct as_diagnostics *diagnostics, struct as_buf *roles_io)
+                          struct as_diagnostics *diagnostics, struct as_buf *roles_io,
+                          struct as_buf *lists_io)
 {
     const size_t count = config->ruleset->target_count;
     struct inspection inspection = {
-        .config = config, .diagnostics = diagnostics, .roles_io = roles_io};
+        .config = config, .diagnostics = diagnostics, .roles_io = roles_io, .lists_io = lists_io};
     struct as_error error = AS_ERROR_INIT;
     struct as_target_port *port = NULL;
     struct event_base *base = event_base_new();
@@ -955,6 +992,7 @@ struct check {
     size_t query_count;
     struct as_error unchecked; /* why they were not checked; "": they were */
     struct as_buf roles;       /* YAML of the Roles that --cluster finds missing */
+    struct as_buf lists;       /* what --cluster finds for `allow.list` */
 };
 
 /* Adds an error for each query that the server, or promtool, refuses. */
@@ -1003,7 +1041,7 @@ static void check_settings(struct check *check, const char *path)
     if (config && !check->is_syntax_only)
         check_named_files(config, &check->diagnostics);
     if (config && check->clusters && !check->diagnostics.has_error)
-        check_targets(config, check->clusters, &check->diagnostics, &check->roles);
+        check_targets(config, check->clusters, &check->diagnostics, &check->roles, &check->lists);
     add_result(check, status, config);
 }
 
@@ -1272,7 +1310,8 @@ static int check_run(const struct as_args *args)
                           .is_web_alone = is_web_alone(args),
                           .clusters = as_args_has(args, "cluster") ? args->adapters : NULL,
                           .is_syntax_only = as_args_has(args, "syntax-only"),
-                          .roles = AS_BUF_INIT(JSON_MAX)};
+                          .roles = AS_BUF_INIT(JSON_MAX),
+                          .lists = AS_BUF_INIT(SIZE_MAX / 2)};
     bool is_json = as_str_equal(as_args_get(args, "format"), "json");
     int status = check_query_options(&check, args, &http);
     if (status)
@@ -1296,6 +1335,8 @@ static int check_run(const struct as_args *args)
     if (!is_json)
         check_print_roles(&check);
     if (!check.diagnostics.has_error && !is_json) {
+        if (check.lists.size > 0 && as_buf_check(&check.lists) == 0)
+            as_safe_text_put_lines(stdout, check.lists.data);
         check_print_summary(&check, args);
         print_lint(&check, args);
     }
@@ -1304,6 +1345,7 @@ static int check_run(const struct as_args *args)
     as_web_config_free(check.web);
     as_diagnostics_deinit(&check.diagnostics);
     as_buf_deinit(&check.roles);
+    as_buf_deinit(&check.lists);
     return status;
 }
 
@@ -1338,7 +1380,8 @@ static const struct as_option check_options[] = {
      .help = "with --prometheus, also runs each query: its series, values and goal"},
     {.name = "require-promql", .help = "an error if the queries cannot be checked, for CI"},
     {.name = "cluster",
-     .help = "asks the clusters of a configuration: can its targets be read, who else sizes them"},
+     .help = "asks the clusters of a configuration: can its targets be read, who else sizes them, "
+             "what does `allow.list` select"},
     {.name = "syntax-only",
      .help = "ignores the files that a configuration names: certificates, tokens, kubeconfig"},
     {.name = "lint-fatal", .help = "warnings give exit status 3"},

@@ -1357,8 +1357,12 @@ struct as_target_port *as_node_group_new(const struct as_group_provider *provide
                                          struct as_cluster_link *cluster)
 {
     struct node_group *group = as_xcalloc(1, sizeof(*group));
-    group->port = (struct as_target_port){node_group_observe, node_group_scale, node_group_is_idle,
-                                          node_group_close_port, NULL, NULL};
+    group->port = (struct as_target_port){node_group_observe,
+                                          node_group_scale,
+                                          node_group_is_idle,
+                                          node_group_close_port,
+                                          NULL,
+                                          NULL};
     group->env = env;
     group->provider = provider;
     group->clusters = clusters;

@@ -684,9 +684,8 @@ struct as_target_port *as_pool_new(struct as_target_port *groups,
                                    const struct as_access_env *env)
 {
     struct pool *pool = as_xcalloc(1, sizeof(*pool));
-    pool->port =
-        (struct as_target_port){pool_observe, pool_scale, pool_is_idle, pool_close_port, NULL,
-                                NULL};
+    pool->port = (struct as_target_port){pool_observe,    pool_scale, pool_is_idle,
+                                         pool_close_port, NULL,       NULL};
     pool->clusters = clusters;
     pool->env = env;
     pool->groups = pool_groups_new(groups, env);

@@ -238,8 +238,8 @@ static void registry_list(struct as_target_port *self, uint64_t call_id,
 {
     struct registry *registry = (struct registry *)self;
     const struct as_target_config *entry = request->entry;
-    const struct row *row = find_row_of(registry, entry->kind,
-                                        as_target_config_find_plain(entry, entry->kind->owner));
+    const struct row *row =
+        find_row_of(registry, entry->kind, as_target_config_find_plain(entry, entry->kind->owner));
     struct as_object_list_request own = *request;
     own.own_namespace = registry->own_namespace;
     if (row && row->port && row->port->list)

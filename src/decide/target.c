@@ -621,8 +621,7 @@ static bool template_may_give(const struct as_template *template, const char *va
     if (as_template_is_plain(template))
         return strcmp(as_template_get_text(template), value) == 0;
     for (size_t i = 0; i < template->part_count; i++)
-        as_buf_append_str(&pattern,
-                          is_text(&template->parts[i]) ? template->parts[i].text : "?*");
+        as_buf_append_str(&pattern, is_text(&template->parts[i]) ? template->parts[i].text : "?*");
     if (as_buf_check(&pattern) < 0)
         abort(); /* only if out of memory */
     return as_str_glob(pattern.data, value);

@@ -321,6 +321,7 @@ struct as_engine *as_engine_free(struct as_engine *engine)
     free(engine->effects);
     free(engine->former_refs);
     targets_free_places(engine);
+    free(engine->listings.complete);
     free(engine->members);
     free(engine);
     return NULL;

@@ -9,6 +9,10 @@
  *
  * Nothing is stored: a restart begins with a list.
  */
+#include <stdlib.h>
+
+#include <alertscaler/base/alloc.h>
+
 #include "engine_concerns.h"
 #include "engine_effects.h"
 #include "engine_registry.h"
@@ -60,6 +64,12 @@ static void listing_request(struct as_engine *engine, size_t from)
 /* A list that is under way goes on. With other rules its answer is not used. */
 void listings_resume(struct as_engine *engine)
 {
+    const size_t count = engine->ruleset->target_count;
+    as_mono_time *complete = as_xcalloc(count + 1, sizeof(*complete));
+    for (size_t i = 0; i < count; i++)
+        complete[i] = engine->mono;
+    free(engine->listings.complete);
+    engine->listings.complete = complete;
     if (engine->listings.call_id == 0)
         listing_request(engine, 0);
 }
@@ -100,8 +110,10 @@ void listings_on_listed(struct as_engine *engine, uint64_t call_id,
     const bool is_current = listings->generation == engine->generation;
     for (size_t i = 0; is_current && !engine->stopping && i < list->count; i++)
         listing_take(engine, &engine->ruleset->targets[listings->entry], &list->items[i]);
-    if (is_current && !list->error)
+    if (is_current && !list->error) {
+        listings->complete[listings->entry] = engine->mono;
         listing_drop_others(engine, listings->entry);
+    }
     listings->call_id = 0;
     if (!engine->stopping)
         listing_request(engine, is_current ? listings->entry + 1 : 0);
@@ -120,17 +132,23 @@ static as_mono_time listing_get_forget_time(const struct target *target)
     return listings_has(target) ? AS_MONO_NEVER : (as_mono_time){INT64_MIN};
 }
 
-static void listing_fill_view(const struct target *target, as_mono_time now, as_wall_time wall,
-                              struct as_target_view *view)
+void as_engine_visit_lists(const struct as_engine *engine, as_list_visit_fn *visit, void *context)
 {
-    (void)now, (void)wall;
-    view->is_listed = listings_has(target);
+    for (size_t i = 0; engine->listings.complete && i < engine->ruleset->target_count; i++) {
+        const struct as_target_config *entry = &engine->ruleset->targets[i];
+        struct as_list_view view = {.entry = entry->name, .complete = engine->listings.complete[i]};
+        const struct target *member;
+        if (!entry->list_selector)
+            continue;
+        LIST_FOREACH (member, &engine->members[i], of_entry)
+            view.objects += listings_has(member);
+        visit(context, &view);
+    }
 }
 
 const struct concern concern_listings = {
     .name = "listings",
     .size = sizeof(struct listing),
     .remake = listing_remake,
-    .fill_view = listing_fill_view,
     .get_forget_time = listing_get_forget_time,
 };

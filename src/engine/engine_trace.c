@@ -17,9 +17,9 @@ static const char *const event_words[] = {
     [AS_EVENT_COMMITTED] = "committed", [AS_EVENT_OBSERVED] = "observed",
     [AS_EVENT_QUERIED] = "queried",     [AS_EVENT_LISTED] = "listed",
     [AS_EVENT_OBJECTS] = "objects",     [AS_EVENT_SCALED] = "scaled",
-    [AS_EVENT_DEADLINE] = "deadline",
-    [AS_EVENT_RULES] = "rules",         [AS_EVENT_ORDER] = "command",
-    [AS_EVENT_HALT] = "kill_switch",    [AS_EVENT_STOP] = "stop",
+    [AS_EVENT_DEADLINE] = "deadline",   [AS_EVENT_RULES] = "rules",
+    [AS_EVENT_ORDER] = "command",       [AS_EVENT_HALT] = "kill_switch",
+    [AS_EVENT_STOP] = "stop",
 };
 
 static const char *const phase_words[] = {

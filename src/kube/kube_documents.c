@@ -267,10 +267,9 @@ void as_kube_role_print(const char *namespace_, const char *name, const char *ru
 {
     const char *scope = *namespace_ ? "" : "Cluster";
     AS_CLEANUP(as_free_p)
-    char *metadata =
-        *namespace_
-            ? as_xasprintf("metadata: {name: \"%s\", namespace: \"%s\"}\n", name, namespace_)
-            : as_xasprintf("metadata: {name: \"%s\"}\n", name);
+    char *metadata = *namespace_ ? as_xasprintf("metadata: {name: \"%s\", namespace: \"%s\"}\n",
+                                                name, namespace_)
+                                 : as_xasprintf("metadata: {name: \"%s\"}\n", name);
     as_buf_printf(out,
                   "apiVersion: rbac.authorization.k8s.io/v1\nkind: %sRole\n%srules:\n%s"
                   "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sRoleBinding\n%s"

@@ -18,7 +18,7 @@
 
 #include "kube_object.h"
 
-#define FORBIDDEN 403
+#define FORBIDDEN      403
 #define NAME_MAX_BYTES 253
 #define RIGHT_SIZE     128
 #define ROLES_MAX      ((size_t)64 * 1024)
@@ -167,9 +167,9 @@ static void object_list_print_role(struct object_list *list, const char *namespa
 {
     AS_CLEANUP(as_free_p) char *name = as_xasprintf("alertscaler-list-%s", list->plural);
     AS_CLEANUP(as_free_p)
-    char *rules = as_xasprintf("  - {apiGroups: [\"%.*s\"], resources: [%s], verbs: [list]}\n",
-                               as_kube_get_group_size(list->api_version), list->api_version,
-                               list->plural);
+    char *rules =
+        as_xasprintf("  - {apiGroups: [\"%.*s\"], resources: [%s], verbs: [list]}\n",
+                     as_kube_get_group_size(list->api_version), list->api_version, list->plural);
     if (list->roles.size > 0)
         as_buf_append_str(&list->roles, "---\n");
     as_kube_role_print(namespace_, name, rules, &list->roles);
@@ -206,21 +206,20 @@ static void object_list_request(struct object_list *list)
         status = as_kube_path_append(&path, list->plural);
     as_kube_path_append_parameter(&path, "labelSelector", list->selector);
     status = status ? status : as_buf_check(&path);
-    list->pages =
-        as_kube_pages_start(list->owner->client,
-                            &(struct as_kube_pages_spec){
-                                .path = status ? NULL : path.data,
-                                .trouble = "the selector is too long for a request",
-                                .operation = "list_objects",
-                                .what = "list objects",
-                                .right = list->right,
-                                .accept = METADATA_LIST,
-                                .flow = {.target = list->target},
-                                .take = object_list_take,
-                                .clear = object_list_clear,
-                                .done = object_list_on_pages,
-                                .context = list,
-                            });
+    list->pages = as_kube_pages_start(list->owner->client,
+                                      &(struct as_kube_pages_spec){
+                                          .path = status ? NULL : path.data,
+                                          .trouble = "the selector is too long for a request",
+                                          .operation = "list_objects",
+                                          .what = "list objects",
+                                          .right = list->right,
+                                          .accept = METADATA_LIST,
+                                          .flow = {.target = list->target},
+                                          .take = object_list_take,
+                                          .clear = object_list_clear,
+                                          .done = object_list_on_pages,
+                                          .context = list,
+                                      });
 }
 
 /* ---- the kind's resource ---- */
@@ -253,8 +252,8 @@ static void object_list_find(struct object_list *list)
         object_list_request(list);
         break;
     case AS_KUBE_ASKING:
-        list->waiter = (struct as_kube_discovery_waiter){.ready = object_list_on_discovered,
-                                                         .context = list};
+        list->waiter =
+            (struct as_kube_discovery_waiter){.ready = object_list_on_discovered, .context = list};
         list->is_waiting = true;
         as_kube_discovery_wait(discovery, list->api_version, &list->waiter);
         break;
@@ -286,8 +285,8 @@ static void object_list_set_namespaces(struct object_list *list,
 }
 
 void as_object_list_start(struct as_object_lists *lists, uint64_t call_id,
-                          const struct as_object_list_request *request,
-                          as_objects_listed_fn *done, void *context)
+                          const struct as_object_list_request *request, as_objects_listed_fn *done,
+                          void *context)
 {
     const struct as_target_config *entry = request->entry;
     struct object_list *list = as_xcalloc(1, sizeof(*list));

@@ -28,7 +28,7 @@ bool as_object_lists_are_idle(const struct as_object_lists *lists);
 /* If `allow.namespaces` has exact names only, these namespaces are listed one by one; else the
  * whole cluster is. `request` is borrowed for the call; `done` as in port/target.h. */
 void as_object_list_start(struct as_object_lists *lists, uint64_t call_id,
-                          const struct as_object_list_request *request,
-                          as_objects_listed_fn *done, void *context);
+                          const struct as_object_list_request *request, as_objects_listed_fn *done,
+                          void *context);
 
 #endif

@@ -257,14 +257,15 @@ static void check_url_patterns(struct resolver *resolver, const struct as_yaml_n
 static void check_list(struct resolver *resolver, const struct raw_target *raw,
                        const struct as_target_config *config, const struct as_yaml_node *map)
 {
-    const struct as_yaml_node *list = schema_find_key(map, "list");
+    const struct as_yaml_node *list = map ? schema_find_key(map, "list") : NULL;
     if (!list)
         return;
     if (config->kind != &as_target_kind_kubernetes)
         loader_report(&resolver->loader, list,
                       "`list` selects objects of a Kubernetes cluster, and the target is %s",
                       config->kind->title);
-    else if (!config->is_templated)
+    else if (!is_template(as_yaml_find(raw->address, "namespace")) &&
+             !is_template(as_yaml_find(raw->address, "name")))
         loader_report(&resolver->loader, list,
                       "`list` needs a template in `name` or `namespace`: without one the target is "
                       "one object");

@@ -328,7 +328,7 @@ static const char *parse_label_map(struct loader *loader, const struct as_yaml_n
 {
     struct as_label labels[LABEL_MAP_MAX];
     size_t count = 0;
-    if (!schema_is_kind(loader, value, AS_YAML_MAP))
+    if (!schema_is_map(loader, value, "{team: checkout}"))
         return NULL;
     if (value->count == 0 || value->count > LABEL_MAP_MAX) {
         loader_report(loader, value, "expected 1 to %d labels", LABEL_MAP_MAX);
@@ -1370,8 +1370,8 @@ const struct schema schema_target =
            .init = init_target, .set_unit = set_target_unit, .finish = finish_target);
 
 const struct schema *const schema_target_parts[] = {
-    &cooldown,     &behavior,     &scale_up,         &scale_down,     &policies,
-    &tolerance,    &target_nodes, &nodes_template,   &nodes_taints,   &nodes_unneeded,
-    &target_pool,  &pool_cpu,     &pool_memory,      &pool_pod_price, &pool_at_once,
-    &nodes_health, &allow,        &allow_list,       &target_schedules, &rule_approval, NULL,
+    &cooldown,         &behavior,       &scale_up,     &scale_down,     &policies,    &tolerance,
+    &target_nodes,     &nodes_template, &nodes_taints, &nodes_unneeded, &target_pool, &pool_cpu,
+    &pool_memory,      &pool_pod_price, &pool_at_once, &nodes_health,   &allow,       &allow_list,
+    &target_schedules, &rule_approval,  NULL,
 };

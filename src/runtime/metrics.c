@@ -293,6 +293,14 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                                   "Time since the last sign of life of the watches of a cluster.",
                                   METRIC_GAUGE,
                                   {"cluster"}},
+    [METRIC_LISTED_OBJECTS] = {"alertscaler_listed_objects",
+                               "Objects that `allow.list` makes targets of an entry.",
+                               METRIC_GAUGE,
+                               {"target"}},
+    [METRIC_LIST_AGE] = {"alertscaler_list_age_seconds",
+                         "Time since the last complete list of `allow.list`.",
+                         METRIC_GAUGE,
+                         {"target"}},
     [METRIC_SOURCE_REQUESTS] = {"alertscaler_source_requests_total",
                                 "Requests sent to monitoring, by what came of them.",
                                 METRIC_COUNTER,
@@ -1220,6 +1228,21 @@ static void metrics_print_facts(struct printing *p)
         p->view->visit_facts(p->view->targets, print_facts_of, p);
 }
 
+static void print_list(void *context, const struct as_list_view *list)
+{
+    struct printing *p = context;
+    const double value = p->metric == METRIC_LISTED_OBJECTS
+                             ? (double)list->objects
+                             : (double)(p->view->mono.us - list->complete.us) / AS_US_PER_S;
+    print_sample(p, "", &(struct label){"target", list->entry}, 1, value);
+}
+
+static void print_lists(struct printing *p)
+{
+    if (p->view->engine)
+        as_engine_visit_lists(p->view->engine, print_list, p);
+}
+
 static void print_receiver(void *context, const struct as_notifier_view *receiver)
 {
     struct printing *p = context;
@@ -1343,6 +1366,8 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_POOL_UNNEEDED] = print_targets,
     [METRIC_CLUSTER_OBJECTS] = metrics_print_facts,
     [METRIC_CLUSTER_FACTS_AGE] = metrics_print_facts,
+    [METRIC_LISTED_OBJECTS] = print_lists,
+    [METRIC_LIST_AGE] = print_lists,
     [METRIC_QUEUE_LENGTH] = print_queues,
     [METRIC_ACTION_LOG_BYTES] = print_action_log_bytes,
     [METRIC_HTTP_CONNECTIONS] = print_connections,

@@ -52,6 +52,8 @@ enum metric { /* in printing order */
               METRIC_POOL_UNNEEDED,
               METRIC_CLUSTER_OBJECTS,
               METRIC_CLUSTER_FACTS_AGE,
+              METRIC_LISTED_OBJECTS,
+              METRIC_LIST_AGE,
               METRIC_SOURCE_REQUESTS,
               METRIC_SOURCE_DURATION,
               METRIC_PROVIDER_REQUESTS,

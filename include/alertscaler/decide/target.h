@@ -75,8 +75,7 @@ const char *as_target_config_find_plain(const struct as_target_config *config, c
 /* The address of an object of `allow.list`: its namespace ("": it is in none) and its name in the
  * place of templates. NULL: no alert could give this address, or `allow` does not have it. */
 struct as_target_ref *as_target_ref_of_object(const struct as_target_config *config,
-                                              const char *namespace_,
-                                              const char *name) AS_MUST_USE;
+                                              const char *namespace_, const char *name) AS_MUST_USE;
 
 /* Whether the entry's `allow` has the address. A reference without fields is never allowed. */
 bool as_target_allows(const struct as_target_config *config,

@@ -126,13 +126,13 @@ enum as_effect_kind {
     AS_EFFECT_RECORD_APPROVAL,
     AS_EFFECT_COMMIT, /* all effects above since the last commit; ticket 0: nobody waits */
     /* Calls */
-    AS_EFFECT_ANSWER,      /* the request `ticket` is durable: send 200 */
-    AS_EFFECT_OBSERVE,     /* read the size of `ref` */
-    AS_EFFECT_QUERY,       /* evaluate `query` */
-    AS_EFFECT_LIST_ALERTS, /* read the firing alerts */
+    AS_EFFECT_ANSWER,       /* the request `ticket` is durable: send 200 */
+    AS_EFFECT_OBSERVE,      /* read the size of `ref` */
+    AS_EFFECT_QUERY,        /* evaluate `query` */
+    AS_EFFECT_LIST_ALERTS,  /* read the firing alerts */
     AS_EFFECT_LIST_OBJECTS, /* read the objects of `allow.list` of `entry` */
-    AS_EFFECT_SCALE,       /* set the size of `ref` */
-    AS_EFFECT_WARN         /* an increase of `ref` did not become ready in time */
+    AS_EFFECT_SCALE,        /* set the size of `ref` */
+    AS_EFFECT_WARN          /* an increase of `ref` did not become ready in time */
 };
 
 struct as_effect { /* everything borrowed until the next step */
@@ -296,7 +296,6 @@ struct as_target_view {
     uint32_t tries;                           /* that failed in a row */
     struct as_moment failing_since, next_try; /* unset: no failure, or the next try is at once */
     const struct as_pool_seen *nodes; /* by the last look; NULL: nothing, or no alert fires */
-    bool is_listed;                   /* `allow.list` of its entry selects it */
     bool did_not_come;                /* an increase did not come, or not in time: no step up */
     int32_t ready;                    /* pods of a workload with ready_timeout; -1: not known */
 };
@@ -307,6 +306,14 @@ bool as_engine_encode_target(const struct as_engine *engine, const char *id, str
 
 void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
                              as_target_visit_fn *visit, void *context);
+/* An entry with `allow.list`. */
+struct as_list_view {
+    const char *entry;     /* its name */
+    size_t objects;        /* that are targets of it by a list */
+    as_mono_time complete; /* when its last complete list came, or, before it, the present rules */
+};
+typedef void as_list_visit_fn(void *context, const struct as_list_view *view);
+void as_engine_visit_lists(const struct as_engine *engine, as_list_visit_fn *visit, void *context);
 /* What a rule with an open incident saw at the last decision about its target. */
 struct as_rule_view {
     const struct as_target_ref *ref;

@@ -139,7 +139,7 @@ static struct as_target_port *example_new(struct as_kube_access *access,
 {
     struct example *self = as_xcalloc(1, sizeof(*self));
     self->port = (struct as_target_port){observe_example, scale_example, is_example_idle,
-                                         close_example, NULL, NULL};
+                                         close_example,   NULL,          NULL};
     self->access = access;
     self->env = with;
     self->size = 4;

@@ -123,8 +123,8 @@ struct harness {
     unsigned target_puts; /* states of targets that were written, so far */
     struct queued_call calls[HARNESS_QUEUE];
     size_t call_count;
-    struct fleet *fleet;   /* what pools see, and whose groups are the node groups; NULL: none */
-    uint64_t list_call_id; /* of the list that is asked for; 0: none is */
+    struct fleet *fleet;      /* what pools see, and whose groups are the node groups; NULL: none */
+    uint64_t list_call_id;    /* of the list that is asked for; 0: none is */
     uint64_t objects_call_id; /* of the list of objects that is asked for; 0: none is */
     const struct test_listed *listed;
     size_t listed_count;

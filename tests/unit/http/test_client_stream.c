@@ -40,6 +40,8 @@ static struct script {
     const char *filler; /* behind the pieces */
     size_t filler_size;
     int pause_ms;
+    const unsigned
+        *taken; /* a piece waits until the reader has taken so many parts; NULL: for none */
     bool stays; /* does not close behind the last piece */
 } script;
 
@@ -66,12 +68,16 @@ static void on_written(struct bufferevent *stream, void *context)
 static void write_pieces(evutil_socket_t fd, short what, void *context)
 {
     struct peer *peer = context;
+    struct timeval pause = {.tv_usec = script.pause_ms * MS};
+    if (script.taken && *script.taken < peer->next) {
+        evtimer_add(peer->timer, &pause);
+        return;
+    }
     const char *piece = script.pieces[peer->next];
     bool is_last = !script.pieces[++peer->next];
     bufferevent_write(peer->stream, piece, strlen(piece));
     if (is_last && script.filler_size > 0)
         bufferevent_write(peer->stream, script.filler, script.filler_size);
-    struct timeval pause = {.tv_usec = script.pause_ms * MS};
     if (!is_last)
         evtimer_add(peer->timer, &pause);
 }
@@ -244,7 +250,8 @@ static void forget(struct reading *of)
 Test(client_stream, hands_over_what_arrives_when_it_arrives)
 {
     script = (struct script){.pieces = {HEAD "Content-Length: 9\r\n\r\n", "one", "two", "six"},
-                             .pause_ms = 60};
+                             .pause_ms = 5,
+                             .taken = &reading.parts};
     start(&reading, request_to_stream());
     WAIT_FOR(reading.parts == 1);
     cr_expect_eq(reading.body.size, 0, "the head alone");
