@@ -164,8 +164,8 @@ static void size_set_zero(struct target *target, const struct as_schedule *zero,
 {
     const int32_t from = change->from;
     const struct as_schedule_size_state *state = get_size(target);
-    const bool is_added =
-        state->is_set && !state->is_void && !state->is_zero && state->size == from;
+    const bool is_added = state->is_set && !state->is_void && !state->is_zero &&
+                          state->size == from && state->before < from;
     size_assign(target, (struct as_schedule_size_state){
                             .schedule = zero->name,
                             .is_zero = true,

@@ -114,8 +114,8 @@ static bool has_controller(const struct tree_value *metadata)
     return false;
 }
 
-static bool is_left_out(const struct object_list *list, const struct tree_value *metadata,
-                        const char *namespace_)
+static bool object_is_left_out(const struct object_list *list, const struct tree_value *metadata,
+                               const char *namespace_)
 {
     return as_str_starts_with(namespace_, OF_SYSTEM) ||
            as_str_equal(namespace_, list->own_namespace) ||
@@ -132,7 +132,7 @@ static int object_list_add(void *context, const struct tree_value *item, struct 
     const char *namespace_ = tree_find_text(metadata.object, "namespace");
     const int status = as_read_result(&root);
     namespace_ = namespace_ ? namespace_ : "";
-    if (status || is_left_out(list, metadata.object, namespace_))
+    if (status || object_is_left_out(list, metadata.object, namespace_))
         return status;
     if (list->count == AS_LISTED_OBJECTS_MAX) {
         as_error_set(error, "more than %d objects: write a narrower `selector`",

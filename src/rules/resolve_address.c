@@ -254,17 +254,19 @@ static void check_url_patterns(struct resolver *resolver, const struct as_yaml_n
 }
 
 /* `allow.list`: objects become targets by their namespace and name alone. */
-static void check_list(struct resolver *resolver, const struct raw_target *raw,
-                       const struct as_target_config *config, const struct as_yaml_node *map)
+static void allow_check_list(struct resolver *resolver, const struct raw_target *raw,
+                             const struct as_target_config *config, const struct as_yaml_node *map)
 {
     const struct as_yaml_node *list = map ? schema_find_key(map, "list") : NULL;
     if (!list)
         return;
-    if (config->kind != &as_target_kind_kubernetes)
+    if (config->kind != &as_target_kind_kubernetes) {
         loader_report(&resolver->loader, list,
                       "`list` selects objects of a Kubernetes cluster, and the target is %s",
                       config->kind->title);
-    else if (!is_template(as_yaml_find(raw->address, "namespace")) &&
+        return;
+    }
+    if (!is_template(as_yaml_find(raw->address, "namespace")) &&
              !is_template(as_yaml_find(raw->address, "name")))
         loader_report(&resolver->loader, list,
                       "`list` needs a template in `name` or `namespace`: without one the target is "
@@ -309,7 +311,7 @@ void check_allow(struct resolver *resolver, const struct raw_target *raw,
             config->allowed[limit].count == 0)
             report_unlimited(resolver, raw, field->key, limit);
     }
-    check_list(resolver, raw, config, map);
+    allow_check_list(resolver, raw, config, map);
 }
 
 /*

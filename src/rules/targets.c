@@ -1201,7 +1201,7 @@ static const struct schema_field allow_list_fields[] = {
 };
 
 static const struct schema allow_list =
-    SCHEMA("list", raw_list, allow_list_fields, .example = "{selector: {sleeps: nightly}}");
+    SCHEMA("allow.list", raw_list, allow_list_fields, .example = "{selector: {sleeps: nightly}}");
 
 static const struct schema_field allow_fields[] = {
     ALLOW_FIELD("clusters", AS_ALLOW_CLUSTERS),

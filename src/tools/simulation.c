@@ -15,6 +15,7 @@
 #include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
 #include <alertscaler/cluster/cluster_facts.h>
 #include <alertscaler/cluster/node_pack.h>
 #include <alertscaler/cluster/snapshot.h>
@@ -22,6 +23,7 @@
 #include <alertscaler/decide/decide.h>
 #include <alertscaler/decide/observation.h>
 #include <alertscaler/decide/ruleset.h>
+#include <alertscaler/decide/sized.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/model/source.h>
 #include <alertscaler/rules/rule_tests.h>
@@ -675,7 +677,7 @@ static void scenario_pool_report(const struct scenario_pool *pool,
 
 #define MONO_START (1000 * AS_US_PER_S) /* arbitrary; moments may be before it */
 
-enum call { CALL_COMMIT, CALL_OBSERVE, CALL_QUERY, CALL_SCALE, CALL_APPROVE };
+enum call { CALL_COMMIT, CALL_OBSERVE, CALL_QUERY, CALL_LIST, CALL_SCALE, CALL_APPROVE };
 
 struct pending { /* an effect to be answered */
     enum call call;
@@ -686,7 +688,8 @@ struct pending { /* an effect to be answered */
     int32_t size;
     const struct scenario_query *query; /* NULL: not found */
     enum as_query_form form;
-    char request[AS_ULID_SIZE]; /* that a person approves */
+    const struct as_target_config *entry; /* with `allow.list` */
+    char request[AS_ULID_SIZE];           /* that a person approves */
 };
 
 struct as_simulation {
@@ -833,6 +836,10 @@ static void simulation_carry_out(struct as_simulation *simulation, const struct 
         ask_target(simulation, CALL_SCALE, effect);
     else if (effect->kind == AS_EFFECT_QUERY)
         ask_query(simulation, effect);
+    else if (effect->kind == AS_EFFECT_LIST_OBJECTS)
+        simulation_ask(simulation, (struct pending){.call = CALL_LIST,
+                                                    .call_id = effect->call_id,
+                                                    .entry = effect->entry});
     else if (effect->kind == AS_EFFECT_COMMIT && effect->call_id != 0)
         simulation_ask(simulation,
                        (struct pending){.call = CALL_COMMIT, .call_id = effect->call_id});
@@ -865,6 +872,43 @@ static struct as_scale_result simulation_set_size(const struct pending *pending)
         result.outcome = AS_REASON_APPLIED;
     }
     return result;
+}
+
+/* The namespace and the name in the id of a Kubernetes object; false: it has none. */
+static bool simulation_read_object(struct as_arena *texts, const char *id,
+                                   struct as_listed_object *object_out)
+{
+    const char *name = as_target_id_get_end(id);
+    const char *end = name - 1, *begin = end;
+    if (!as_str_starts_with(id, "kubernetes/") || name - id < 2)
+        return false;
+    while (begin > id && begin[-1] != '/')
+        begin--;
+    char *namespace_ = as_arena_strdup(texts, begin), *own_name = as_arena_strdup(texts, name);
+    namespace_[end - begin] = '\0';
+    own_name[as_sized_find(own_name)] = '\0';
+    *object_out = (struct as_listed_object){namespace_, own_name};
+    return true;
+}
+
+/* Each target of the scenario that exists and that the entry may lead to: labels are not
+ * simulated. */
+static void simulation_list(struct as_simulation *simulation, const struct pending *pending)
+{
+    struct as_arena texts = AS_ARENA_INIT;
+    struct scenario_target *target, *next;
+    struct as_object_list list = {.count = 0};
+    struct as_listed_object *items =
+        as_arena_alloc(&texts, HASH_CNT(by_key, simulation->scenario.targets) + 1, sizeof(*items));
+    HASH_ITER (by_key, simulation->scenario.targets, target, next) {
+        if (target->size >= 0 && as_target_may_have_id(pending->entry, target->id))
+            list.count += simulation_read_object(&texts, target->id, &items[list.count]);
+    }
+    list.items = items;
+    simulation_step(
+        simulation,
+        (struct as_event){.kind = AS_EVENT_OBJECTS, .call_id = pending->call_id, .objects = &list});
+    as_arena_deinit(&texts);
 }
 
 static struct as_event make_order(struct as_simulation *simulation,
@@ -914,6 +958,7 @@ static void simulation_answer(struct as_simulation *simulation, const struct pen
             (struct as_event){.kind = AS_EVENT_SCALED, .call_id = call_id, .result = &result});
         break;
     }
+    case CALL_LIST: simulation_list(simulation, pending); break;
     case CALL_COMMIT:
         simulation_step(simulation,
                         (struct as_event){.kind = AS_EVENT_COMMITTED, .call_id = call_id});

@@ -35,7 +35,7 @@ PLACES = {
 }
 IN_RULES = ("nodes.unneeded pool.cpu pool.memory pool.pod_price pool.at_once "
             "cooldown behavior behavior.scaleUp behavior.scaleDown behavior.policies tolerance nodes.template nodes.template.taints "
-            "nodes.health schedules steps scale_to scale_to.steps track on_resolved on_resolved.scale_down give_back guard fallback").split()
+            "nodes.health schedules allow.list steps scale_to scale_to.steps track on_resolved on_resolved.scale_down give_back guard fallback").split()
 ROW = re.compile(r"^\| `([^`]+)` \|([^|]*)\|([^|]*)\|(.*)\|$")
 
 

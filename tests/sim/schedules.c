@@ -103,8 +103,10 @@ void schedules_note_applied(struct world *world, struct server_target *target, i
 
 void schedules_note_others(struct server_target *target, int32_t from, int32_t to)
 {
+    if (to == from) /* nothing shows it */
+        return;
     target->scheduled.before_zero = 0;
-    if (to >= from)
+    if (to > from)
         return;
     target->scheduled.added -= from - to;
     if (target->scheduled.added < 0)

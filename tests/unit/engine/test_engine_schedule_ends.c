@@ -320,6 +320,32 @@ Test(engine_schedule_ends, overlapping_schedules_have_one_size_before)
     }
 }
 
+/* An earlier schedule has made the target smaller: that is not undone by the night. */
+Test(engine_schedule_ends, a_night_returns_no_more_than_was_there_at_its_begin)
+{
+    static const struct spec spec = {
+        .targets = {{.name = "web",
+                     .min = 1,
+                     .max = 20,
+                     .enforce_bounds = true,
+                     .schedules = {{.name = "quiet",
+                                    .from = 1050,
+                                    .to = 1100,
+                                    .min = 1,
+                                    .max = 2,
+                                    .end = AS_SCHEDULE_BEFORE},
+                                   NIGHT}}},
+    };
+    WITH(h, spec);
+    tick(&h, 60);
+    cr_assert_eq(size_of(&h), 2);
+    tick(&h, 60);
+    cr_assert_eq(size_of(&h), 0);
+    tick(&h, 500);
+    cr_assert_eq(size_of(&h), 2);
+    harness_stop(&h);
+}
+
 Test(engine_schedule_ends, adjacent_schedules_have_one_size_before)
 {
     static const struct spec spec = {
