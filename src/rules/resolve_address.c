@@ -267,7 +267,7 @@ static void allow_check_list(struct resolver *resolver, const struct raw_target 
         return;
     }
     if (!is_template(as_yaml_find(raw->address, "namespace")) &&
-             !is_template(as_yaml_find(raw->address, "name")))
+        !is_template(as_yaml_find(raw->address, "name")))
         loader_report(&resolver->loader, list,
                       "`list` needs a template in `name` or `namespace`: without one the target is "
                       "one object");
