@@ -137,7 +137,7 @@ class Convert(Commands):
 
 
 class Tutorials(Commands):
-    """The tutorials without a cluster, line by line. tests/integration/test_tutorials.py runs the others."""
+    """The tutorials without a cluster, line by line. test_tutorials.py and test_tutorial_spot.py in tests/integration run the others."""
 
     def check_page(self, name, files):
         text = (ROOT / f"docs/tutorial-{name}.md").read_text(encoding="utf-8")
@@ -147,9 +147,6 @@ class Tutorials(Commands):
         self.assertGreater(len(commands), 1)
         # the line that names a file is a line of it
         self.check_commands(commands, [(file, f"# {file}\n{content}") for file, content in found])
-
-    def test_spot_first(self):
-        self.check_page("spot", ["pool-rules.yaml", "pool-config.yaml", "pool-test.yaml"])
 
     def test_nights_to_zero(self):
         self.check_page("nights", ["nights-rules.yaml", "nights-test.yaml"])

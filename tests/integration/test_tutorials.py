@@ -1,4 +1,4 @@
-"""The tutorials that need a cluster, line by line: with a real API server, real controllers and a real Prometheus.
+"""Two tutorials that need a cluster, line by line: with a real API server, real controllers and a real Prometheus.
 
 One shell runs the `console` blocks of a page. Its kubectl and its kubeconfig are those of the tests' control plane. Ports and the
 namespace differ, so that nothing collides: the test replaces them in commands and in what the page shows. The pods' CPU is a counter of
@@ -34,9 +34,8 @@ pytestmark = pytest.mark.monitoring
 class Machine:
     """The reader's machine: a folder with kubectl, alertscaler and a kubeconfig."""
 
-    def __init__(self, plane, namespace, prometheus, directory):
-        self.directory = directory
-        self.words = {"http://127.0.0.1:9090": prometheus.url, "shop": namespace}
+    def __init__(self, plane, directory, words, environment=None):
+        self.directory, self.words = directory, words
         self.address = f"127.0.0.1:{free_port()}"
         binaries = directory / "bin"
         binaries.mkdir()
@@ -45,7 +44,13 @@ class Machine:
         (directory / "fresh").mkdir()
         kubeconfig = plane.write_kubeconfig("reader", token="admin-token")
         self.environment = {"PATH": f"{binaries}:{os.environ['PATH']}", "HOME": str(directory), "KUBECONFIG": str(kubeconfig),
-                            "ALERTSCALER_URL": f"http://{self.address}"}
+                            "ALERTSCALER_URL": f"http://{self.address}", **(environment or {})}
+
+    def write_files(self, page):
+        """The files that the page shows; the line that names a file is a line of it."""
+        text = (ROOT / f"docs/tutorial-{page}.md").read_text(encoding="utf-8")
+        for name, content in re.findall(r"^```yaml\n# ([\w.-]+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            (self.directory / "fresh" / name).write_text(self.adapt(f"# {name}\n{content}"), encoding="utf-8")
 
     def adapt(self, text):
         for word, replacement in self.words.items():
@@ -98,7 +103,7 @@ def machine(control_plane, namespace, make_prometheus, started, tmp_path):
             "spec": {"containers": [{"name": "web", "image": "web", "resources": {"requests": {"cpu": "100m"}}}]}}}})
     cpu = started(Cpu(control_plane, namespace, cores=3.0))
     prometheus = make_prometheus(targets=[cpu.exporter.address])
-    one = Machine(control_plane, namespace, prometheus, tmp_path)
+    one = Machine(control_plane, tmp_path, {"http://127.0.0.1:9090": prometheus.url, "shop": namespace})
     eventually(lambda: len(prometheus.query(f'rate(container_cpu_usage_seconds_total{{namespace="{namespace}"}}[2m])')) == 2, 60)
     time.sleep(5)       # a rate that is clearly above the goal
     yield one

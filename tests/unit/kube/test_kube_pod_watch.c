@@ -101,16 +101,21 @@ static void keep_names(void *context, uint64_t call_id, const struct as_observat
         as_buf_printf(&names, "%s%s", i ? " " : "", told->pods[i].name);
 }
 
-static const char *observe_number(unsigned number)
+static const char *observe_in(const char *namespace_, unsigned number)
 {
     AS_CLEANUP(as_free_p) char *name = as_xasprintf("web-%u", number);
-    struct as_target_ref *ref = make_ref("apps/v1", "Deployment", "shop", name);
+    struct as_target_ref *ref = make_ref("apps/v1", "Deployment", namespace_, name);
     const unsigned before = observed_count;
     port->observe(port, 7, ref, &(struct as_observe_request){.with_pods = true}, keep_names, NULL);
     world_run(&world);
     as_target_ref_free(ref);
     cr_assert_eq(observed_count, before + 1);
     return names.data ? names.data : "";
+}
+
+static const char *observe_number(unsigned number)
+{
+    return observe_in("shop", number);
 }
 
 static void observe_many(unsigned count)
@@ -237,6 +242,43 @@ Test(kube_pod_watch, lists_where_the_right_to_watch_is_missing)
     observe_number(0);
     cr_expect_eq(watches, 2);
     EXPECT_WATCHED("app=web", "p1 p2");
+}
+
+/* Each pod has a label of a megabyte. */
+Test(kube_pod_watch, lists_while_the_pods_take_too_much_memory)
+{
+    const size_t size = (size_t)1024 * 1024;
+    AS_CLEANUP(as_free_p) char *value = as_xmalloc(size + 1);
+    memset(value, 'x', size);
+    value[size] = '\0';
+    observe_many(AS_POD_WATCH_TARGETS + 1);
+    for (size_t i = 0; i < AS_POD_WATCH_BYTES / size; i++) {
+        EXPECT_WATCHED("app=web", "p1 p2");
+        AS_CLEANUP(as_free_p)
+        char *event = as_xasprintf(EVENT("ADDED", POD("large-%zu", "%zu", "\"app\":\"%s\"", "")), i,
+                                   i + 20, value);
+        feed(event);
+    }
+    EXPECT_LISTED("app=web");
+    world_advance(&world, AS_POD_WATCH_CLOSED_US - 1);
+    observe_many(AS_POD_WATCH_TARGETS + 1);
+    cr_expect_eq(watches, 1, "not again at once");
+    world_advance(&world, 1);
+    observe_number(0);
+    EXPECT_WATCHED("app=web", "p1 p2");
+}
+
+Test(kube_pod_watch, watches_a_hundred_namespaces)
+{
+    is_forbidden = true; /* an attempt is enough */
+    observe_many(AS_POD_WATCH_TARGETS + 1);
+    for (unsigned i = 1; i < AS_POD_WATCH_NAMESPACES; i++) {
+        AS_CLEANUP(as_free_p) char *name = as_xasprintf("shop-%u", i);
+        observe_in(name, i);
+    }
+    cr_expect_eq(watches, AS_POD_WATCH_NAMESPACES);
+    cr_expect_str_eq(observe_in("one-more", 1), "listed");
+    cr_expect_eq(watches, AS_POD_WATCH_NAMESPACES);
 }
 
 Test(kube_pod_watch, ends_with_the_need)
