@@ -221,7 +221,7 @@ static void check_named_files(const struct as_config *config, struct as_diagnost
 
 struct asked { /* a target; its index is its ticket */
     struct as_target_ref *ref;
-    bool awaits_others;
+    bool awaits_others, awaits_list;
 };
 
 struct inspection {
@@ -288,6 +288,7 @@ static void check_on_listed(void *context, uint64_t call_id, const struct as_obj
     AS_CLEANUP(as_buf_deinit) struct as_buf names = AS_BUF_INIT(SIZE_MAX / 2);
     size_t count = 0;
     inspection->waiting--;
+    inspection->asked[call_id].awaits_list = false;
     for (size_t i = 0; i < list->count; i++) {
         const struct as_listed_object *object = &list->items[i];
         AS_CLEANUP(as_target_ref_free_p)
@@ -320,6 +321,7 @@ static void check_ask(struct inspection *inspection, struct as_target_port *port
     struct asked *asked = &inspection->asked[i];
     if (target->list_selector) {
         inspection->waiting++;
+        asked->awaits_list = true;
         port->list(port, i, &(struct as_object_list_request){.entry = target}, check_on_listed,
                    inspection);
     }
@@ -371,6 +373,10 @@ static void check_targets(const struct as_config *config, const struct as_adapte
             check_ask(&inspection, port, i);
         check_await(&inspection, base);
         port->close(port);
+        for (size_t i = 0; i < count; i++)
+            if (inspection.asked[i].awaits_list)
+                check_warn(&inspection, "target `%s`: no list of `allow.list` within %d s",
+                           config->ruleset->targets[i].name, (int)(TIMEOUT_US / AS_US_PER_S));
     } else {
         check_warn(&inspection, "the clusters cannot be asked: %s", error.text);
     }

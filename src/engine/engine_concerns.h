@@ -273,10 +273,14 @@ as_mono_time schedules_get_due(const struct as_engine *engine, const struct targ
  * `*schedule_out` is borrowed from the state. The target must have a config. */
 bool schedule_ends_get_size(const struct as_engine *engine, const struct target *target,
                             int32_t replicas, const char **schedule_out, int32_t *size_out);
+bool schedule_ends_is_open(const struct target *target); /* a schedule has set its size */
 
 /*
  * Objects that `allow.list` of an entry selects: targets without an alert.
  */
+
+/* All targets that are observed only from time to time are observed below this rate. */
+#define OBSERVED_PER_SECOND 50
 
 struct listing {
     bool is_listed; /* the last complete list of its entry has shown it, or a later one */
@@ -288,6 +292,10 @@ static inline bool listings_has(const struct target *target)
     return ((const struct listing *)target->parts[CONCERN_LISTINGS])->is_listed;
 }
 
+/* The target is to be evaluated, at its time among the listed objects. */
+void listings_wake(struct as_engine *engine, struct target *target);
+/* How much later than others the target is observed. */
+int64_t listings_get_offset(const struct as_engine *engine, const struct target *target);
 void listings_resume(struct as_engine *engine); /* at start, and after new rules */
 void listings_on_deadline(struct as_engine *engine);
 void listings_on_listed(struct as_engine *engine, uint64_t call_id,

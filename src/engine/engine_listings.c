@@ -1,15 +1,18 @@
 /*
  * Objects that `allow.list` of an entry selects. Each is a target of the entry while a list shows
- * it, without an alert, so that its schedules hold.
+ * it, without an alert, and the entry's schedules hold for these objects only. An object that
+ * leaves the list is like one whose schedules end.
  *
  * All entries with `allow.list` are listed every LIST_US, one after the other, in the order of the
  * rule files. A list that is not complete adds targets, and removes none. An object of several
  * lists belongs to the entry whose list has shown it first. An object that an open alert leads to
  * another entry belongs to that entry until the alert ends.
  *
- * Nothing is stored: a restart begins with a list.
+ * Lists are not stored. After a restart, an object counts as listed until the first complete list,
+ * if a schedule has set its size.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include <alertscaler/base/alloc.h>
 
@@ -24,20 +27,40 @@ static struct listing *get_listing(const struct target *target)
     return target->parts[CONCERN_LISTINGS];
 }
 
+/* Observations of all listed objects are spread, like those of targets without incidents. */
+int64_t listings_get_offset(const struct as_engine *engine, const struct target *target)
+{
+    const uint64_t span = engine->listed_count * (AS_US_PER_S / OBSERVED_PER_SECOND);
+    if (!engine->config.spreads_evaluations || !listings_has(target))
+        return 0;
+    return (int64_t)(engine_hash(ENGINE_HASH_INIT, target->ref->id, strlen(target->ref->id)) %
+                     span);
+}
+
+void listings_wake(struct as_engine *engine, struct target *target)
+{
+    const int64_t offset = listings_get_offset(engine, target);
+    const as_mono_time due = {as_time_add(engine->mono.us, offset)};
+    if (offset == 0 || target->phase != PHASE_IDLE) {
+        target->dirty = true;
+        target_make_ready(engine, target);
+    } else if (due.us < target->deadline.us) {
+        target_set_deadline(engine, target, due);
+    }
+}
+
 static void listing_begin(struct as_engine *engine, struct target *target)
 {
     get_listing(target)->is_listed = true;
     engine->listed_count++;
-    target->dirty = true;
-    target_make_ready(engine, target);
+    listings_wake(engine, target);
 }
 
 static void listing_end(struct as_engine *engine, struct target *target)
 {
     get_listing(target)->is_listed = false;
     engine->listed_count--;
-    target->dirty = true;
-    target_make_ready(engine, target);
+    listings_wake(engine, target);
 }
 
 /* Requests the list of the next entry that has one; behind the last, waits for the next round. */
@@ -47,11 +70,11 @@ static void listing_request(struct as_engine *engine, size_t from)
     const struct as_ruleset *ruleset = engine->ruleset;
     size_t at = from;
     listings->due = AS_MONO_NEVER;
+    listings->call_id = 0;
     while (at < ruleset->target_count && !ruleset->targets[at].list_selector)
         at++;
     if (at < ruleset->target_count) {
         listings->call_id = ++engine->next_call_id;
-        listings->generation = engine->generation;
         listings->entry = at;
         struct as_effect *effect = effect_add(engine, AS_EFFECT_LIST_OBJECTS);
         effect->call_id = listings->call_id;
@@ -61,7 +84,7 @@ static void listing_request(struct as_engine *engine, size_t from)
     }
 }
 
-/* A list that is under way goes on. With other rules its answer is not used. */
+/* The answer to a list that is under way is not used. */
 void listings_resume(struct as_engine *engine)
 {
     const size_t count = engine->ruleset->target_count;
@@ -70,13 +93,15 @@ void listings_resume(struct as_engine *engine)
         complete[i] = engine->mono;
     free(engine->listings.complete);
     engine->listings.complete = complete;
-    if (engine->listings.call_id == 0)
-        listing_request(engine, 0);
+    listing_request(engine, 0);
 }
 
 void listings_on_deadline(struct as_engine *engine)
 {
-    if (engine->listings.due.us <= engine->mono.us && !engine->stopping)
+    if (engine->listings.due.us > engine->mono.us)
+        return;
+    engine->listings.due = AS_MONO_NEVER;
+    if (!engine->stopping)
         listing_request(engine, 0);
 }
 
@@ -105,25 +130,27 @@ void listings_on_listed(struct as_engine *engine, uint64_t call_id,
                         const struct as_object_list *list)
 {
     struct listings *listings = &engine->listings;
-    if (call_id == 0 || call_id != listings->call_id)
+    if (call_id == 0 || call_id != listings->call_id || engine->stopping)
         return;
-    const bool is_current = listings->generation == engine->generation;
-    for (size_t i = 0; is_current && !engine->stopping && i < list->count; i++)
+    for (size_t i = 0; i < list->count; i++)
         listing_take(engine, &engine->ruleset->targets[listings->entry], &list->items[i]);
-    if (is_current && !list->error) {
+    if (!list->error) {
         listings->complete[listings->entry] = engine->mono;
         listing_drop_others(engine, listings->entry);
     }
-    listings->call_id = 0;
-    if (!engine->stopping)
-        listing_request(engine, is_current ? listings->entry + 1 : 0);
+    listing_request(engine, listings->entry + 1);
 }
 
-/* The entry may be gone, or has no list any more. */
+/* The entry may be gone, be another one, or have no list any more. */
 static bool listing_remake(struct as_engine *engine, struct target *target)
 {
-    if (listings_has(target) && !(target->config && target->config->list_selector))
+    const struct as_target_config *config = target->config;
+    const bool may_be = config && config->list_selector &&
+                        (!target->entry || strcmp(target->entry, config->name) == 0);
+    if (listings_has(target) && !may_be)
         listing_end(engine, target);
+    else if (may_be && engine->generation == 0 && schedule_ends_is_open(target)) /* the start */
+        listing_begin(engine, target);
     return false;
 }
 

@@ -157,8 +157,7 @@ static void object_see(struct as_engine *engine, struct target *target, const ch
 
 /* Targets with a plain address, or of a list, and no incidents are observed this often, below this
  * rate in all. */
-#define REFRESH_US         (60 * AS_US_PER_S)
-#define REFRESH_PER_SECOND 50
+#define REFRESH_US (60 * AS_US_PER_S)
 /* How often a request with a lost answer is looked for, while others wait. */
 #define IN_DOUBT_OBSERVE_US (5 * AS_US_PER_S)
 #define LOOK_AGAIN_MIN_US   (10 * AS_US_PER_MS)
@@ -301,7 +300,7 @@ static void evaluate(struct as_engine *engine, struct target *target)
 static int64_t get_refresh_us(const struct as_engine *engine)
 {
     const int64_t paced =
-        (int64_t)(engine->named_count + engine->listed_count) * (AS_US_PER_S / REFRESH_PER_SECOND);
+        (int64_t)(engine->named_count + engine->listed_count) * (AS_US_PER_S / OBSERVED_PER_SECOND);
     return paced > REFRESH_US ? paced : REFRESH_US;
 }
 
@@ -358,6 +357,8 @@ static void set_usual_deadline(struct as_engine *engine, struct target *target)
 static void target_evaluate_schedules(struct as_engine *engine, struct target *target)
 {
     as_mono_time due = schedules_get_due(engine, target);
+    if (due.us < AS_MONO_NEVER.us)
+        due.us = as_time_add(due.us, listings_get_offset(engine, target));
     if (due.us < engine->mono.us + LOOK_AGAIN_MIN_US)
         due.us = engine->mono.us + LOOK_AGAIN_MIN_US; /* the clock was set back a little */
     if (due.us < target->deadline.us && is_scheduled(engine, target) &&

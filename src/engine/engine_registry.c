@@ -426,10 +426,11 @@ void incident_bury(struct as_engine *engine, struct incident *incident)
     TAILQ_INSERT_TAIL(&engine->graveyard, incident, in_order);
 }
 
-/* Targets with a plain address do not count: the rule files limit their number. */
+/* Targets with a plain address do not count: the rule files limit their number. Nor do those of
+ * lists, which have limits of their own. */
 size_t room_get_used(const struct as_engine *engine)
 {
-    const size_t templated = engine->target_count - engine->named_count;
+    const size_t templated = engine->target_count - engine->named_count - engine->listed_count;
     return engine->incident_bytes + templated * TARGET_BYTES;
 }
 

@@ -282,11 +282,14 @@ static bool schedule_ends_remake(struct as_engine *engine, struct target *target
         return true;
     }
     target_set_config(engine, target, entry);
-    target->dirty = true;
+    if (listings_has(target))
+        listings_wake(engine, target);
+    else
+        target->dirty = true;
     return false;
 }
 
-static bool schedule_ends_are_open(const struct target *target)
+bool schedule_ends_is_open(const struct target *target)
 {
     return get_size(target)->is_set;
 }
@@ -302,6 +305,18 @@ static bool schedule_ends_are_using(const struct as_engine *engine, const struct
 static as_mono_time schedule_ends_get_forget_time(const struct target *target)
 {
     return get_size(target)->is_set ? AS_MONO_NEVER : (as_mono_time){INT64_MIN};
+}
+
+/* An object that has left the list and is not there comes back as another one, if at all. */
+static bool schedule_ends_on_unseen(struct as_engine *engine, struct target *target,
+                                    enum as_reason outcome)
+{
+    (void)engine;
+    if (outcome != AS_REASON_TARGET_NOT_FOUND || !get_size(target)->is_set || !target->config ||
+        !target->config->list_selector || listings_has(target))
+        return false;
+    size_clear(target);
+    return true;
 }
 
 static void schedule_ends_forget_sizes(struct as_engine *engine, struct target *target,
@@ -335,11 +350,12 @@ const struct concern concern_schedule_ends = {
     .store = schedule_ends_store,
     .restore = schedule_ends_restore,
     .remake = schedule_ends_remake,
-    .needs_address = schedule_ends_are_open,
+    .needs_address = schedule_ends_is_open,
     .is_using = schedule_ends_are_using,
     .get_forget_time = schedule_ends_get_forget_time,
     .forget_sizes = schedule_ends_forget_sizes,
     .on_observed = schedule_ends_on_observed,
+    .on_unseen = schedule_ends_on_unseen,
     .fill_input = schedule_ends_fill_input,
     .find_obstacle = schedule_ends_find_obstacle,
     .on_applied = schedule_ends_on_applied,

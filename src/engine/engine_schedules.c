@@ -17,7 +17,11 @@ static struct as_floor_state *get_floor(const struct target *target)
 struct as_schedule_bounds target_get_bounds_at(const struct target *target, as_mono_time now,
                                                as_wall_time wall)
 {
-    struct as_schedule_bounds bounds = as_target_config_get_bounds(target->config, wall);
+    const struct as_target_config *config = target->config;
+    const bool has_schedules = !config->list_selector || listings_has(target);
+    struct as_schedule_bounds bounds =
+        as_schedules_get_bounds(config->schedules, has_schedules ? config->schedule_count : 0,
+                                config->bounds.min, config->bounds.max, wall);
     const struct as_floor_state *floor = floor_get(target);
     const struct as_moment end = lock_get_end(floor->since, floor->for_us, now, wall);
     if (floor->size == 0 || !as_moment_is_set(end))
@@ -135,7 +139,10 @@ static bool schedules_remake(struct as_engine *engine, struct target *target)
     if (!entry || (entry->schedule_count == 0 && floor_get(target)->size == 0))
         return false;
     target_set_config(engine, target, entry);
-    target->dirty = true;
+    if (listings_has(target))
+        listings_wake(engine, target);
+    else
+        target->dirty = true;
     return false;
 }
 

@@ -240,7 +240,6 @@ STAILQ_HEAD(waiter_list, waiter);
 
 struct listings {           /* of all entries (engine_listings.c) */
     uint64_t call_id;       /* of the list under way; 0: none */
-    uint64_t generation;    /* of the rules at its request */
     size_t entry;           /* its index in the rule set */
     as_mono_time due;       /* of the next round */
     as_mono_time *complete; /* of each entry, as in struct as_list_view; NULL: not started */

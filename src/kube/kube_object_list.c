@@ -18,12 +18,13 @@
 
 #include "kube_object.h"
 
-#define FORBIDDEN      403
-#define NAME_MAX_BYTES 253
-#define RIGHT_SIZE     128
-#define ROLES_MAX      ((size_t)64 * 1024)
-#define METADATA_LIST  "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-#define OF_SYSTEM      "kube-" /* how the names of Kubernetes' own namespaces begin */
+#define NAMESPACE_MAX_BYTES 63
+#define FORBIDDEN           403
+#define NAME_MAX_BYTES      253
+#define RIGHT_SIZE          128
+#define ROLES_MAX           ((size_t)64 * 1024)
+#define METADATA_LIST       "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+#define OF_SYSTEM           "kube-" /* how the names of Kubernetes' own namespaces begin */
 
 struct as_object_lists {
     struct as_kube_client *client;
@@ -51,6 +52,7 @@ struct object_list {
     const char *plural;
     bool is_namespaced;
     char right[RIGHT_SIZE];
+    char *what; /* for messages */
     struct as_listed_object *items;
     size_t count, capacity, kept; /* kept: of the namespaces before */
     struct as_buf error, roles;
@@ -68,6 +70,7 @@ static void object_list_free(struct object_list *list)
     LIST_REMOVE(list, entry);
     as_buf_deinit(&list->error);
     as_buf_deinit(&list->roles);
+    free(list->what);
     as_arena_deinit(&list->texts);
     free(list->items);
     free(list);
@@ -132,6 +135,10 @@ static int object_list_add(void *context, const struct tree_value *item, struct 
     const char *namespace_ = tree_find_text(metadata.object, "namespace");
     const int status = as_read_result(&root);
     namespace_ = namespace_ ? namespace_ : "";
+    if (!status && strlen(namespace_) > NAMESPACE_MAX_BYTES) {
+        as_error_set(error, "the name of the namespace is too long");
+        return -EBADMSG;
+    }
     if (status || object_is_left_out(list, metadata.object, namespace_))
         return status;
     if (list->count == AS_LISTED_OBJECTS_MAX) {
@@ -187,7 +194,8 @@ static void object_list_on_pages(void *context, const struct as_outcome *outcome
     if (outcome->http_status == FORBIDDEN)
         object_list_print_role(list, list->namespaces[list->at]);
     list->at++;
-    if (list->at < list->namespace_count && list->is_namespaced)
+    const bool is_away = outcome->reason != AS_REASON_APPLIED && outcome->http_status == 0;
+    if (list->at < list->namespace_count && list->is_namespaced && !is_away)
         object_list_request(list);
     else
         object_list_finish(list);
@@ -211,7 +219,7 @@ static void object_list_request(struct object_list *list)
                                           .path = status ? NULL : path.data,
                                           .trouble = "the selector is too long for a request",
                                           .operation = "list_objects",
-                                          .what = "list objects",
+                                          .what = list->what,
                                           .right = list->right,
                                           .accept = METADATA_LIST,
                                           .flow = {.target = list->target},
@@ -298,6 +306,7 @@ void as_object_list_start(struct as_object_lists *lists, uint64_t call_id,
     list->roles = AS_BUF_INIT(ROLES_MAX);
     list->texts = AS_ARENA_INIT;
     list->target = as_arena_strdup(&list->texts, entry->name);
+    list->what = as_xasprintf("list the objects of target `%s`", entry->name);
     list->api_version =
         as_arena_strdup(&list->texts, as_target_config_find_plain(entry, "apiVersion"));
     list->kind = as_arena_strdup(&list->texts, as_target_config_find_plain(entry, "kind"));
@@ -306,11 +315,6 @@ void as_object_list_start(struct as_object_lists *lists, uint64_t call_id,
     object_list_set_namespaces(list, entry);
     LIST_INSERT_HEAD(&lists->calls, list, entry);
     object_list_find(list);
-}
-
-bool as_object_lists_are_idle(const struct as_object_lists *lists)
-{
-    return LIST_EMPTY(&lists->calls);
 }
 
 struct as_object_lists *as_object_lists_new(struct as_kube_client *client,

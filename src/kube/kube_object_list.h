@@ -8,7 +8,6 @@
 #ifndef ALERTSCALER_SRC_KUBE_KUBE_OBJECT_LIST_H
 #define ALERTSCALER_SRC_KUBE_KUBE_OBJECT_LIST_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <alertscaler/base/attr.h>
@@ -23,7 +22,6 @@ struct as_object_lists *as_object_lists_new(struct as_kube_client *client,
                                             struct as_kube_discovery *discovery) AS_MUST_USE;
 /* Cancels what is under way. */
 struct as_object_lists *as_object_lists_free(struct as_object_lists *lists);
-bool as_object_lists_are_idle(const struct as_object_lists *lists);
 
 /* If `allow.namespaces` has exact names only, these namespaces are listed one by one; else the
  * whole cluster is. `request` is borrowed for the call; `done` as in port/target.h. */

@@ -1053,8 +1053,7 @@ static void kube_target_list(struct as_target_port *self, uint64_t call_id,
 
 static bool kube_target_is_idle(const struct as_target_port *self)
 {
-    const struct kubernetes *kubernetes = (const struct kubernetes *)self;
-    return LIST_EMPTY(&kubernetes->calls) && as_object_lists_are_idle(kubernetes->objects);
+    return LIST_EMPTY(&((const struct kubernetes *)self)->calls);
 }
 
 static void kube_target_close_port(struct as_target_port *self)

@@ -273,7 +273,7 @@ static void allow_check_list(struct resolver *resolver, const struct raw_target 
                       "one object");
     else if (raw->schedule_count == 0)
         loader_report(&resolver->loader, list,
-                      "`list` needs `schedules`: they are what happens to the listed objects");
+                      "`list` needs `schedules`: without them nothing changes the listed objects");
     for (size_t i = 0; i < config->address_count; i++) {
         const struct as_address_field *field = &config->address[i];
         if (!as_template_is_plain(field->value) && strcmp(field->key, "namespace") != 0 &&

@@ -23,7 +23,6 @@
 #include <alertscaler/decide/decide.h>
 #include <alertscaler/decide/observation.h>
 #include <alertscaler/decide/ruleset.h>
-#include <alertscaler/decide/sized.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/model/source.h>
 #include <alertscaler/rules/rule_tests.h>
@@ -886,7 +885,7 @@ static bool simulation_read_object(struct as_arena *texts, const char *id,
         begin--;
     char *namespace_ = as_arena_strdup(texts, begin), *own_name = as_arena_strdup(texts, name);
     namespace_[end - begin] = '\0';
-    own_name[as_sized_find(own_name)] = '\0';
+    own_name[strcspn(own_name, ":")] = '\0'; /* what is sized */
     *object_out = (struct as_listed_object){namespace_, own_name};
     return true;
 }

@@ -310,7 +310,7 @@ void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, a
 struct as_list_view {
     const char *entry;     /* its name */
     size_t objects;        /* that are targets of it by a list */
-    as_mono_time complete; /* when its last complete list came, or, before it, the present rules */
+    as_mono_time complete; /* time of its last complete list; before the first, of the rules */
 };
 typedef void as_list_visit_fn(void *context, const struct as_list_view *view);
 void as_engine_visit_lists(const struct as_engine *engine, as_list_visit_fn *visit, void *context);

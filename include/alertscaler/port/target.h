@@ -17,7 +17,8 @@ typedef void as_target_observed_fn(void *context, uint64_t call_id,
 typedef void as_target_scaled_fn(void *context, uint64_t call_id,
                                  const struct as_scale_result *result);
 
-/* As the others. */
+/* Called once per call, in a later turn, unless the port is closed first. `result` is valid during
+ * the callback. */
 typedef void as_objects_listed_fn(void *context, uint64_t call_id,
                                   const struct as_object_list *result);
 
@@ -35,8 +36,9 @@ struct as_target_port {
     /* Sets an absolute size, if the target has not changed since the observation. */
     void (*scale)(struct as_target_port *self, uint64_t call_id, const struct as_target_ref *ref,
                   const struct as_scale_request *request, as_target_scaled_fn *done, void *context);
-    bool (*is_idle)(const struct as_target_port *self); /* no callback is outstanding */
-    void (*close)(struct as_target_port *self);         /* no callbacks afterwards; frees it too */
+    /* No observation and no change is under way. Lists may be: a stop does not wait for them. */
+    bool (*is_idle)(const struct as_target_port *self);
+    void (*close)(struct as_target_port *self); /* no callbacks afterwards; frees it too */
     /* Tells those who look at the object, best effort. NULL: it has no place for that. */
     void (*warn)(struct as_target_port *self, const struct as_target_ref *ref,
                  const struct as_late_warning *warning);

@@ -93,12 +93,66 @@ Test(engine_listings, an_object_that_leaves_the_list_is_woken_and_sleeps_no_more
     tick(&h, 200);
     cr_assert_eq(size_of(&h, "web"), 0);
     answer(&h, NULL, "api");
-    tick(&h, 400);
     cr_assert_eq(size_of(&h, "web"), 4, "its size returns");
+    cr_assert_eq(size_of(&h, "api"), 0);
+    tick(&h, 400);
     answer(&h, NULL, "api");
     tick(&h, 600);
     cr_assert_eq(size_of(&h, "api"), 0);
     cr_assert_eq(size_of(&h, "web"), 4);
+    harness_stop(&h);
+}
+
+/* Its schedules are no bounds for a rule. */
+Test(engine_listings, an_alert_scales_an_object_that_is_not_listed)
+{
+    WITH(h, apps);
+    answer(&h, NULL, "api");
+    tick(&h, 200);
+    fire(&h, "Slow,app=web", 1190);
+    cr_assert_eq(size_of(&h, "web"), 6);
+    tick(&h, 200);
+    cr_assert_geq(size_of(&h, "web"), 6);
+    answer(&h, NULL, "api,web");
+    cr_assert_eq(size_of(&h, "web"), 0, "now it is listed");
+    harness_stop(&h);
+}
+
+Test(engine_listings, what_a_min_has_added_goes_with_the_list)
+{
+    static const struct spec office = {
+        .targets = {APPS(
+            ANY, LISTED,
+            .schedules = {
+                NIGHT("night", 1100, 1500),
+                {.name = "office", .from = 1500, .to = 2100, .min = 8, .end = AS_SCHEDULE_BEFORE},
+                NIGHT("next night", 2100, 2500)})}};
+    WITH(h, office);
+    answer(&h, NULL, "web,api");
+    tick(&h, 560);
+    cr_assert_eq(size_of(&h, "web"), 8);
+    answer(&h, NULL, "api");
+    cr_assert_eq(size_of(&h, "web"), 4);
+    harness_target(&h, "web")->size = 3;
+    tick(&h, 600);
+    answer(&h, NULL, "api");
+    cr_assert_eq(size_of(&h, "web"), 3, "no schedule touches it any more");
+    cr_assert_eq(size_of(&h, "api"), 0);
+    harness_stop(&h);
+}
+
+/* Its address is forgotten: else it would be observed for ever. */
+Test(engine_listings, an_object_that_is_deleted_asleep_is_forgotten)
+{
+    WITH(h, apps);
+    answer(&h, NULL, "web");
+    tick(&h, 200);
+    harness_target(&h, "web")->failure = AS_REASON_TARGET_NOT_FOUND;
+    answer(&h, NULL, "");
+    tick(&h, 2 * 86400);
+    (void)said(&h);
+    tick(&h, 600);
+    cr_assert(!has(said(&h), "observe web"));
     harness_stop(&h);
 }
 
@@ -139,11 +193,10 @@ Test(engine_listings, a_restart_begins_with_a_list)
     harness_stop(&h);
 }
 
-Test(engine_listings, new_rules_list_at_once_and_ignore_an_older_answer)
+Test(engine_listings, new_rules_list_at_once)
 {
     WITH(h, apps);
     harness_reload(&h, &two);
-    answer(&h, NULL, "web"); /* of the former rules */
     cr_assert(has(said(&h), "list apps"));
     answer(&h, NULL, "api");
     cr_assert(has(said(&h), "list others"));
@@ -181,6 +234,34 @@ Test(engine_listings, a_listed_object_belongs_to_its_entry)
     tick(&h, 80);
     cr_assert_eq(size_of(&h, "web"), 0);
     cr_assert_eq(size_of(&h, "api"), 6, "an open alert leads it to its entry");
+    harness_stop(&h);
+}
+
+static size_t count_observed(struct harness *harness)
+{
+    size_t count = 0;
+    for (const char *at = said(harness); (at = strstr(at, "observe ")); at++)
+        count++;
+    return count;
+}
+
+Test(engine_listings, observations_are_spread)
+{
+    struct harness h = {.config = {.spreads_evaluations = true}};
+    harness_start(&h, &apps);
+    (void)said(&h);
+    answer(&h, NULL, "a,b,c,d,e,f,g,h");
+    cr_assert_lt(count_observed(&h), 8);
+    tick(&h, 1);
+    harness_reload(&h, &two);
+    answer(&h, NULL, "a,b,c,d,e,f,g,h");
+    answer(&h, NULL, "");
+    tick(&h, 98);
+    (void)said(&h);
+    tick(&h, 2);
+    cr_assert_geq(count_observed(&h), 8, "the begin of the night");
+    for (const char *name = "abcdefgh"; *name; name++)
+        cr_assert_eq(size_of(&h, (const char[]){*name, '\0'}), 0);
     harness_stop(&h);
 }
 

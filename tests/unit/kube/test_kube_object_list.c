@@ -94,10 +94,9 @@ static const char *list(void)
     listed_count = 0;
     port->list(port, 7, &request, keep, NULL);
     cr_assert_eq(listed_count, 0, "told in the same turn");
-    cr_assert(!port->is_idle(port));
+    cr_assert(port->is_idle(port), "a stop does not wait for it");
     world_run(&world);
     cr_assert_eq(listed_count, 1);
-    cr_assert(port->is_idle(port));
     return said.data ? said.data : "";
 }
 
@@ -123,8 +122,10 @@ Test(kube_object_list, exact_namespaces_are_listed_one_by_one)
     allowed->count = 2;
     answer(IN("team-a"), 403, "{\"kind\":\"Status\",\"code\":403,\"message\":\"no\"}");
     answer(IN("team-b"), 200, PAGE("", OBJECT("team-b", "api", "")));
-    cr_expect_str_eq(list(), "team-b/api list objects: the right \"deployments.apps: list\" is "
-                             "missing: no");
+    cr_expect_str_eq(
+        list(),
+        "team-b/api list the objects of target `apps`: the right \"deployments.apps: list\" is "
+        "missing: no");
     cr_expect(strstr(right.data, "kind: Role\nmetadata: {name: \"alertscaler-list-deployments\", "
                                  "namespace: \"team-a\"}"),
               "%s", right.data);
@@ -139,8 +140,9 @@ Test(kube_object_list, more_than_the_limit_are_none)
         as_buf_printf(&page, "%s" OBJECT("team-a", "web-%d", ""), i > 0 ? "," : "", i);
     as_buf_append_str(&page, "]}");
     answer(ALL_PATH, 200, page.data);
-    cr_expect_str_eq(list(), "list objects: more than 10000 objects: write a narrower "
-                             "`selector`");
+    cr_expect_str_eq(list(),
+                     "list the objects of target `apps`: more than 10000 objects: write a narrower "
+                     "`selector`");
 }
 
 Test(kube_object_list, wrong_answers_are_errors)
@@ -150,7 +152,7 @@ Test(kube_object_list, wrong_answers_are_errors)
     answer(ALL_PATH, 200, PAGE("", "{\"metadata\":{\"namespace\":\"team-a\"}}"));
     cr_expect(strstr(list(), "items[0]"), "%s", said.data);
     answer(ALL_PATH, 500, "");
-    cr_expect(strstr(list(), "list objects: "), "%s", said.data);
+    cr_expect(strstr(list(), "list the objects of target `apps`: "), "%s", said.data);
 }
 
 Test(kube_object_list, a_call_ends_with_the_port)
