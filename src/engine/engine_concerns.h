@@ -273,7 +273,12 @@ as_mono_time schedules_get_due(const struct as_engine *engine, const struct targ
  * `*schedule_out` is borrowed from the state. The target must have a config. */
 bool schedule_ends_get_size(const struct as_engine *engine, const struct target *target,
                             int32_t replicas, const char **schedule_out, int32_t *size_out);
-bool schedule_ends_is_open(const struct target *target); /* a schedule has set its size */
+/* A schedule has set its size. */
+static inline bool schedule_ends_is_open(const struct target *target)
+{
+    const struct as_schedule_size_state *state = target->parts[CONCERN_SCHEDULE_ENDS];
+    return state->is_set;
+}
 
 /*
  * Objects that `allow.list` of an entry selects: targets without an alert.

@@ -289,11 +289,6 @@ static bool schedule_ends_remake(struct as_engine *engine, struct target *target
     return false;
 }
 
-bool schedule_ends_is_open(const struct target *target)
-{
-    return get_size(target)->is_set;
-}
-
 static bool schedule_ends_are_using(const struct as_engine *engine, const struct target *target)
 {
     const char *schedule;
