@@ -262,6 +262,10 @@ static inline struct as_schedule_bounds target_get_bounds(const struct as_engine
 const struct as_schedule_bounds *schedules_find_bounds(struct as_engine *engine,
                                                        const struct target *target);
 
+/* After new rules: the target has this entry, and is to be evaluated. */
+void schedules_resume(struct as_engine *engine, struct target *target,
+                      const struct as_target_config *entry);
+
 /* When the bounds in force change, if the clock does not jump; AS_MONO_NEVER: nothing is known. */
 as_mono_time schedules_get_due(const struct as_engine *engine, const struct target *target);
 

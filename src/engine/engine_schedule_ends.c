@@ -281,11 +281,7 @@ static bool schedule_ends_remake(struct as_engine *engine, struct target *target
         size_clear(target);
         return true;
     }
-    target_set_config(engine, target, entry);
-    if (listings_has(target))
-        listings_wake(engine, target);
-    else
-        target->dirty = true;
+    schedules_resume(engine, target, entry);
     return false;
 }
 

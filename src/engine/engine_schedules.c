@@ -132,17 +132,23 @@ static void schedules_fill(struct as_engine *engine, const struct target *target
     input->own_min = own_min;
 }
 
+void schedules_resume(struct as_engine *engine, struct target *target,
+                      const struct as_target_config *entry)
+{
+    target_set_config(engine, target, entry);
+    if (listings_has(target))
+        listings_wake(engine, target);
+    else
+        target->dirty = true;
+}
+
 /* Schedules and a floor go on without an alert that names their target anew. */
 static bool schedules_remake(struct as_engine *engine, struct target *target)
 {
     const struct as_target_config *entry = target_find_entry(engine, target);
     if (!entry || (entry->schedule_count == 0 && floor_get(target)->size == 0))
         return false;
-    target_set_config(engine, target, entry);
-    if (listings_has(target))
-        listings_wake(engine, target);
-    else
-        target->dirty = true;
+    schedules_resume(engine, target, entry);
     return false;
 }
 

@@ -13,17 +13,8 @@ static struct as_kube_access *access_;
 
 static inline void setup_client(void)
 {
-    char kubeconfig[] = "/tmp/as-client-XXXXXX";
-    struct as_error error = AS_ERROR_INIT;
     setup_world();
-    close(mkstemp(kubeconfig));
-    write_file(kubeconfig, "current-context: c\n"
-                           "clusters: [{name: c, cluster: {server: 'https://k:6443'}}]\n"
-                           "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
-                           "users: [{name: u, user: {token: secret}}]\n");
-    struct as_kube_access_config config = {kubeconfig, NULL};
-    cr_assert_eq(as_kube_access_new(&config, &env, &access_, &error), 0, "%s", error.text);
-    unlink(kubeconfig);
+    access_ = open_access();
     as_kube_client_init(&client, &env, access_);
 }
 

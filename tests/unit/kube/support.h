@@ -12,6 +12,7 @@
 
 #include <criterion/criterion.h>
 
+#include <alertscaler/kube/kube_access.h>
 #include <alertscaler/port/target.h>
 
 #include "access_env.h"
@@ -28,6 +29,23 @@ static inline struct as_target_ref *make_ref(const char *api_version, const char
                                              {"name", name}};
     snprintf(id, sizeof(id), "kubernetes/default/%s/%s/%s/%s", api_version, kind, namespace_, name);
     return as_target_ref_make(&as_target_kind_kubernetes, id, fields, 5);
+}
+
+/* Of a cluster at https://k:6443, with a token. */
+static inline struct as_kube_access *open_access(void)
+{
+    char kubeconfig[] = "/tmp/as-access-XXXXXX";
+    struct as_error error = AS_ERROR_INIT;
+    struct as_kube_access *access = NULL;
+    close(mkstemp(kubeconfig));
+    write_file(kubeconfig, "current-context: c\n"
+                           "clusters: [{name: c, cluster: {server: 'https://k:6443'}}]\n"
+                           "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+                           "users: [{name: u, user: {token: secret}}]\n");
+    const struct as_kube_access_config config = {kubeconfig, NULL};
+    cr_assert_eq(as_kube_access_new(&config, &env, &access, &error), 0, "%s", error.text);
+    unlink(kubeconfig);
+    return access;
 }
 
 /* What callbacks were told last. */

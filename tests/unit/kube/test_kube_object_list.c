@@ -32,7 +32,6 @@ static const struct spec spec = {.targets = {{.name = "apps",
                                               .list = "sleeps=nightly",
                                               .max = 5}}};
 
-static char kubeconfig[64];
 static struct as_target_port *port;
 static struct as_ruleset *ruleset;
 static struct as_target_config *entry;
@@ -46,18 +45,8 @@ static void answer(const char *path, int status, const char *body)
 
 static void setup(void)
 {
-    struct as_error error = AS_ERROR_INIT;
-    struct as_kube_access *access;
     setup_world();
-    snprintf(kubeconfig, sizeof(kubeconfig), "/tmp/as-list-XXXXXX");
-    close(mkstemp(kubeconfig));
-    write_file(kubeconfig, "current-context: c\n"
-                           "clusters: [{name: c, cluster: {server: 'https://k:6443'}}]\n"
-                           "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
-                           "users: [{name: u, user: {token: secret}}]\n");
-    struct as_kube_access_config config = {kubeconfig, NULL};
-    cr_assert_eq(as_kube_access_new(&config, &env, &access, &error), 0, "%s", error.text);
-    port = as_kubernetes_new(access, &env);
+    port = as_kubernetes_new(open_access(), &env);
     ruleset = spec_make_ruleset(&spec);
     entry = &ruleset->targets[0];
     said = right = AS_BUF_INIT((size_t)1024 * 1024);
@@ -70,7 +59,6 @@ static void teardown(void)
     as_ruleset_free(ruleset);
     as_buf_deinit(&said);
     as_buf_deinit(&right);
-    unlink(kubeconfig);
     teardown_world();
 }
 

@@ -28,7 +28,6 @@
 #define LIST(pods)                                                                                 \
     "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[" pods "]}"
 
-static char kubeconfig[64];
 static struct as_target_port *port;
 static const char *selector, *listed;
 static unsigned lists, watches, whole_lists; /* requests */
@@ -64,18 +63,8 @@ static struct world_answer serve(void *context, const struct world_request *requ
 
 static void setup(void)
 {
-    struct as_error error = AS_ERROR_INIT;
-    struct as_kube_access *access;
     setup_world();
-    snprintf(kubeconfig, sizeof(kubeconfig), "/tmp/as-pod-watch-XXXXXX");
-    close(mkstemp(kubeconfig));
-    write_file(kubeconfig, "current-context: c\n"
-                           "clusters: [{name: c, cluster: {server: 'https://k:6443'}}]\n"
-                           "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
-                           "users: [{name: u, user: {token: secret}}]\n");
-    struct as_kube_access_config config = {kubeconfig, NULL};
-    cr_assert_eq(as_kube_access_new(&config, &env, &access, &error), 0, "%s", error.text);
-    port = as_kubernetes_new(access, &env);
+    port = as_kubernetes_new(open_access(), &env);
     world.serve = serve;
     selector = "app=web";
     listed = LIST(PODS);
@@ -86,7 +75,6 @@ static void teardown(void)
 {
     port->close(port);
     as_buf_deinit(&names);
-    unlink(kubeconfig);
     teardown_world();
 }
 
