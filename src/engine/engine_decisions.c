@@ -40,15 +40,25 @@ static bool is_due(const struct as_engine *engine, const struct binding *binding
     return binding_get_due(binding).us <= engine->mono.us;
 }
 
-/* The oldest incident for which the rule may act now; NULL: none. */
+/* The reason of an alert's state if its query is not the reason; NULL: it is. */
+static const char *find_state(const struct incident *incident)
+{
+    return as_annotations_find_state(incident->state.annotations);
+}
+
+/* The oldest incident for which the rule may act now, preferably one that lets it lower the size;
+ * NULL: none. */
 static const struct binding *find_due(const struct as_engine *engine, const struct group *group)
 {
-    const struct binding *binding;
+    const struct binding *binding, *first = NULL;
     TAILQ_FOREACH (binding, &group->bindings, in_group) {
-        if (is_due(engine, binding))
+        if (!is_due(engine, binding))
+            continue;
+        if (!find_state(binding->incident))
             return binding;
+        first = first ? first : binding;
     }
-    return NULL;
+    return first;
 }
 
 /* Neither scale-ups nor values queried for this decision need a report. */
@@ -158,8 +168,14 @@ static void propose_values(struct as_engine *engine, struct target *target,
         sources_read(engine, target, group->rule, incident, proposal, &value);
         const size_t same = decision_find_value(values, count, value);
         note_report(engine, &proposals->items[first + same], binding);
-        if (same < count)
+        if (same < count) {
+            struct proposer *origin = &proposals->origins[first + same];
+            if (find_state(origin->incident) && !find_state(incident)) {
+                origin->incident = incident;
+                proposals->items[first + same].incident = proposal->incident;
+            }
             continue;
+        }
         proposals->origins[proposals->count++] =
             (struct proposer){.group = group, .incident = incident};
         if (sources_is_same_for_all(group->rule))
@@ -398,6 +414,12 @@ static const char *proposals_find_approval(const struct proposals *proposals,
     return NULL;
 }
 
+/* An alert whose state does not come from its query lowers no size. */
+static const char *proposals_find_state(const struct proposer *winner)
+{
+    return winner->group && winner->incident ? find_state(winner->incident) : NULL;
+}
+
 /* The missing proof of a decision to scale down: the query of a guard, or "" for the watchdog.
  * NULL: none is missing. */
 static const char *proposals_find_missing_proof(struct as_engine *engine,
@@ -424,21 +446,31 @@ static const char *proposals_find_missing_proof(struct as_engine *engine,
                : NULL;
 }
 
+/* The missing proof of a decrease by the winner, for its record; NULL: none is missing. */
+static const struct as_proof_note *proposals_note_proof(struct as_engine *engine,
+                                                        const struct target *target,
+                                                        const struct proposer *winner)
+{
+    const char *state = proposals_find_state(winner);
+    const char *query = state ? NULL : proposals_find_missing_proof(engine, target, winner);
+    if (!state && !query)
+        return NULL;
+    struct as_proof_note *proof = as_arena_alloc(&engine->arena, 1, sizeof(*proof));
+    *proof =
+        (struct as_proof_note){.state = as_arena_strdup(&engine->arena, state), .every_us = -1};
+    if (query && *query)
+        proof->query = as_arena_strdup(&engine->arena, query);
+    else if (query)
+        watchdog_fill_note(engine, proof);
+    return proof;
+}
+
 /* Adds to the outcome what people are told of the winner: a missing proof, a step of `give_back`.
  */
 static void decision_note_winner(struct as_engine *engine, const struct target *target,
                                  const struct proposer *winner, struct outcome *outcome)
 {
-    const char *query = proposals_find_missing_proof(engine, target, winner);
-    if (query) {
-        struct as_proof_note *proof = as_arena_alloc(&engine->arena, 1, sizeof(*proof));
-        *proof = (struct as_proof_note){.every_us = -1};
-        if (*query)
-            proof->query = as_arena_strdup(&engine->arena, query);
-        else
-            watchdog_fill_note(engine, proof);
-        outcome->proof = proof;
-    }
+    outcome->proof = proposals_note_proof(engine, target, winner);
     if (winner->ending)
         outcome->give_back = ending_note_step(engine, winner->ending, target->replicas);
 }

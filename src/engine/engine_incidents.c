@@ -395,15 +395,18 @@ static struct as_alert_outcome incident_open(struct as_engine *engine, struct ca
     return outcome;
 }
 
-/* Ends an open incident. Its targets are evaluated again: its vetoes are gone. */
+/* Ends an open incident. Its targets are evaluated again: its vetoes are gone. `state`: the
+ * AS_STATE_REASON of an alert that ended without a result of its query: then nothing follows;
+ * NULL: none. */
 static void incident_end(struct as_engine *engine, struct cause *cause, struct incident *incident,
-                         enum as_incident_event event)
+                         enum as_incident_event event, const char *state)
 {
-    (void)effect_incident_record(engine, incident, event, cause->notification);
+    effect_incident_record(engine, incident, event, cause->notification)->state =
+        as_arena_strdup(&engine->arena, state);
     touch_targets(engine, cause, incident);
-    if (event == AS_INCIDENT_CLOSED)
+    if (event == AS_INCIDENT_CLOSED && !state)
         endings_begin(engine, incident);
-    evaluation_on_end(engine, incident, event == AS_INCIDENT_CLOSED);
+    evaluation_on_end(engine, incident, event == AS_INCIDENT_CLOSED && !state);
     bindings_drop(engine, incident);
 }
 
@@ -416,11 +419,14 @@ static bool is_used_up(const struct incident *incident)
     return incident->binding_count > 0;
 }
 
-static bool is_annotated_anew(struct as_engine *engine, struct incident *incident,
-                              const struct as_listed_alert *alert)
+static bool is_annotated_anew(struct as_engine *engine, struct cause *cause,
+                              struct incident *incident, const struct as_listed_alert *alert)
 {
     if (as_labels_equal(incident->state.annotations, alert->annotations))
         return false;
+    if (!as_annotations_find_state(incident->state.annotations) !=
+        !as_annotations_find_state(alert->annotations))
+        touch_targets(engine, cause, incident); /* the alert may lower sizes now, or no more */
     struct incident *old = as_xcalloc(1, sizeof(*old)); /* effects may still point to them */
     old->state.annotations = incident->state.annotations;
     TAILQ_INSERT_TAIL(&engine->graveyard, old, in_order);
@@ -490,7 +496,7 @@ static struct as_alert_outcome repeat(struct as_engine *engine, struct cause *ca
     const uint32_t bound = incident->binding_count;
     /* a rule may take its size from them */
     const bool annotated = scope_covers(engine, cause->credential, incident) &&
-                           is_annotated_anew(engine, incident, alert);
+                           is_annotated_anew(engine, cause, incident, alert);
     const bool rerouted = is_rerouted(engine, cause, incident, alert);
     const bool turned = is_held_anew(engine, cause, incident, alert->is_suppressed);
     news_note(engine, cause, incident);
@@ -556,7 +562,7 @@ static struct as_alert_outcome incident_see(struct as_engine *engine, struct cau
         return outcome_of(AS_REASON_STALE);
 
     if (is_open) /* its resolved was lost */
-        incident_end(engine, cause, incident, AS_INCIDENT_SUPERSEDED);
+        incident_end(engine, cause, incident, AS_INCIDENT_SUPERSEDED, NULL);
     incident_bury(engine, incident);
     struct as_alert_outcome outcome = incident_open(engine, cause, alert, owner);
     if (!outcome.is_queued) /* else it was replaced */
@@ -610,9 +616,9 @@ static void set_resolved(struct as_engine *engine, struct incident *incident,
 
 /* The alert of an open incident has stopped firing. */
 static void incident_close(struct as_engine *engine, struct cause *cause, struct incident *incident,
-                           as_wall_time starts_at)
+                           as_wall_time starts_at, const char *state)
 {
-    incident_end(engine, cause, incident, AS_INCIDENT_CLOSED);
+    incident_end(engine, cause, incident, AS_INCIDENT_CLOSED, state);
     set_resolved(engine, incident, starts_at);
 }
 
@@ -643,7 +649,8 @@ static struct as_alert_outcome handle_resolved(struct as_engine *engine, struct 
         bindings_remake(engine, incident);
     const struct as_alert_outcome outcome =
         outcome_bound(engine, incident, true, AS_REASON_NO_CHANGE);
-    incident_close(engine, cause, incident, alert->starts_at);
+    incident_close(engine, cause, incident, alert->starts_at,
+                   as_annotations_find_state(alert->annotations));
     return outcome;
 }
 
@@ -718,7 +725,7 @@ void incidents_expire(struct as_engine *engine)
     struct incident *incident;
     while ((incident = TAILQ_FIRST(&engine->open)) &&
            incident->state.seen.mono.us + engine->config.incident_expiry_us <= engine->mono.us) {
-        incident_end(engine, &time_alone, incident, AS_INCIDENT_EXPIRED);
+        incident_end(engine, &time_alone, incident, AS_INCIDENT_EXPIRED, NULL);
         incident_bury(engine, incident);
         effect_delete_incident(engine, incident);
     }
@@ -863,7 +870,8 @@ static void close_unnamed(struct as_engine *engine, struct cause *cause, uint64_
     RB_FOREACH (incident, incident_tree, &engine->incidents) {
         if (incident->state.is_open && incident->seen_call_id < call_id &&
             ++incident->missed >= LISTS_MISSED)
-            incident_close(engine, cause, incident, incident->state.starts_at);
+            incident_close(engine, cause, incident, incident->state.starts_at,
+                           as_annotations_find_state(incident->state.annotations));
     }
 }
 

@@ -538,6 +538,8 @@ static const struct as_row incident_rows[] = {
      .about = "opened: the start in the notification, which is ahead of the clock; startsAt is "
               "then the time of arrival",
      .has_at = AS_ROW_HAS(as_incident_record, claimed.set)},
+    {AS_ROW("state_reason", cut, as_incident_record, state, OPTIONAL),
+     .about = "closed: the alert's annotation `grafana_state_reason`: `on_resolved` does nothing"},
     {AS_ROW_OF("targets", list, as_incident_record, targets, REQUIRED, incident_target_rows),
      .count_at = AS_ROW_COUNT(as_incident_record, target_count)},
     {TIME},
@@ -648,6 +650,9 @@ static const struct as_row proof_rows[] = {
     {AS_ROW("reported", exact, as_proof_note, reported.at, OPTIONAL),
      .about = "watchdog: its last report; absent: none since the start",
      .has_at = AS_ROW_HAS(as_proof_note, reported.set)},
+    {AS_ROW("state_reason", cut, as_proof_note, state, OPTIONAL),
+     .about =
+         "the alert's annotation `grafana_state_reason`: its state does not come from its query"},
     {.name = NULL},
 };
 

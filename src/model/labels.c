@@ -213,6 +213,12 @@ bool as_labels_are_own(const struct as_labels *labels)
     return as_labels_find(labels, AS_OWN_ALERT_LABEL) != NULL;
 }
 
+const char *as_annotations_find_state(const struct as_labels *annotations)
+{
+    const char *state = annotations ? as_labels_get(annotations, AS_STATE_REASON) : "";
+    return *state ? state : NULL;
+}
+
 size_t as_labels_measure(const struct as_labels *labels)
 {
     return labels ? AS_ALLOC_EXTRA + labels_get_size(labels) : 0;

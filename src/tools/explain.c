@@ -1099,8 +1099,14 @@ static void print_proof(const json_t *decision, FILE *out)
     const char *query = as_record_get_text(proof, "query"),
                *reported = as_record_get_text(proof, "reported");
     const json_t *every = json_object_get(proof, "every_seconds");
+    const char *state = as_record_get_text(proof, "state_reason");
     if (!proof)
         return;
+    if (*state) {
+        explain_put(out, "The query is not the reason of the alert: grafana_state_reason is ",
+                    state, ".\n");
+        return;
+    }
     if (*query) {
         explain_put(out, "The rule's guard returned no sample: ", query, "\n");
         return;

@@ -93,6 +93,7 @@ struct as_pause_note { /* the pause in force at a decision */
 };
 
 struct as_proof_note {      /* the missing proof, if the decision is `guarded` */
+    const char *state;      /* AS_STATE_REASON of the alert; NULL: it has none */
     const char *query;      /* of the rule's guard; NULL: the watchdog is the proof */
     as_maybe_time reported; /* watchdog: the last report; unset: none since the start */
     int64_t every_us;       /* watchdog: between its last reports; -1: not known */
@@ -199,6 +200,7 @@ struct as_incident_record {
     uint64_t fingerprint;
     as_wall_time starts_at;
     as_maybe_time claimed; /* opened: the sender's start, if it cannot be true */
+    const char *state;     /* closed: its AS_STATE_REASON; NULL: it has none */
     const struct as_labels *labels;
     const char *notification; /* id; NULL: not caused by one */
     const struct as_incident_target *targets;

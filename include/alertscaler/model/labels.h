@@ -48,6 +48,13 @@ bool as_labels_equal(const struct as_labels *a, const struct as_labels *b);
 #define AS_OWN_ALERT_LABEL "alertscaler_instance"
 bool as_labels_are_own(const struct as_labels *labels) AS_MUST_USE;
 
+/* Grafana's annotation of an alert whose state does not come from the result of its query: NoData,
+ * Error, MissingSeries, Paused, RuleDeleted, Updated
+ * (https://grafana.com/docs/grafana/latest/alerting/fundamentals/alert-rule-evaluation/). */
+#define AS_STATE_REASON "grafana_state_reason"
+/* The value of this annotation; NULL: the annotations (NULL: none) lack it. */
+const char *as_annotations_find_state(const struct as_labels *annotations);
+
 /* Whether Kubernetes takes the text as a label's key, as a label's value (apimachinery,
  * IsQualifiedName and IsValidLabelValue). */
 bool as_label_is_kubernetes_key(const char *text) AS_MUST_USE;

@@ -554,11 +554,15 @@ static struct as_labels *parse_labels(const char *text)
     return labels;
 }
 
-static struct as_labels *make_annotations(const char *value)
+/* "value" of the annotation `summary`, or "name=value". */
+static struct as_labels *make_annotations(const char *text)
 {
     struct as_labels *labels = NULL;
-    const struct as_label pair = {"summary", value};
-    cr_assert_eq(as_labels_new(&pair, value ? 1 : 0, &labels), 0);
+    const char *value = text ? strchr(text, '=') : NULL;
+    AS_CLEANUP(as_free_p)
+    char *name = value ? as_xstrndup(text, (size_t)(value - text)) : as_xstrdup("summary");
+    const struct as_label pair = {name, value ? value + 1 : text};
+    cr_assert_eq(as_labels_new(&pair, text ? 1 : 0, &labels), 0);
     return labels;
 }
 
