@@ -41,7 +41,7 @@ static bool is_due(const struct as_engine *engine, const struct binding *binding
 }
 
 /* The reason of an alert's state if its query is not the reason; NULL: it is. */
-static const char *find_state(const struct incident *incident)
+static const char *find_state_reason(const struct incident *incident)
 {
     return as_annotations_find_state(incident->state.annotations);
 }
@@ -54,7 +54,7 @@ static const struct binding *find_due(const struct as_engine *engine, const stru
     TAILQ_FOREACH (binding, &group->bindings, in_group) {
         if (!is_due(engine, binding))
             continue;
-        if (!find_state(binding->incident))
+        if (!find_state_reason(binding->incident))
             return binding;
         first = first ? first : binding;
     }
@@ -170,7 +170,7 @@ static void propose_values(struct as_engine *engine, struct target *target,
         note_report(engine, &proposals->items[first + same], binding);
         if (same < count) {
             struct proposer *origin = &proposals->origins[first + same];
-            if (find_state(origin->incident) && !find_state(incident)) {
+            if (find_state_reason(origin->incident) && !find_state_reason(incident)) {
                 origin->incident = incident;
                 proposals->items[first + same].incident = proposal->incident;
             }
@@ -417,7 +417,7 @@ static const char *proposals_find_approval(const struct proposals *proposals,
 /* An alert whose state does not come from its query lowers no size. */
 static const char *proposals_find_state(const struct proposer *winner)
 {
-    return winner->group && winner->incident ? find_state(winner->incident) : NULL;
+    return winner->group && winner->incident ? find_state_reason(winner->incident) : NULL;
 }
 
 /* The missing proof of a decision to scale down: the query of a guard, or "" for the watchdog.
