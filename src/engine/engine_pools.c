@@ -435,6 +435,20 @@ void pool_end_step(struct target *target)
     get_pool(target)->is_short = false;
 }
 
+/* After new rules the entry of a target with a turn may be gone: then it may be of any cluster. */
+static bool is_of_same_cluster(const struct as_engine *engine, const struct target *other,
+                               const struct target *target)
+{
+    return !other->config || !pool_get_cluster(engine, other) ||
+           strcmp(pool_get_cluster(engine, other), pool_get_cluster(engine, target)) == 0;
+}
+
+static void begin_turn(struct as_engine *engine, struct target *target)
+{
+    get_pool(target)->has_turn = true;
+    TAILQ_INSERT_TAIL(&engine->snapshots_begun, get_pool(target), link);
+}
+
 bool pool_must_wait(struct as_engine *engine, struct target *target)
 {
     const struct pool *other;
@@ -443,15 +457,14 @@ bool pool_must_wait(struct as_engine *engine, struct target *target)
     if (!pool_is_asked(target))
         return false;
     TAILQ_FOREACH (other, &engine->snapshots_begun, link) {
-        if (strcmp(pool_get_cluster(engine, other->target), pool_get_cluster(engine, target)) != 0)
+        if (!is_of_same_cluster(engine, other->target, target))
             continue;
         get_pool(target)->is_waiting = true;
         target->dirty = true;
         TAILQ_INSERT_TAIL(&engine->snapshots_waiting, get_pool(target), link);
         return true;
     }
-    get_pool(target)->has_turn = true;
-    TAILQ_INSERT_TAIL(&engine->snapshots_begun, get_pool(target), link);
+    begin_turn(engine, target);
     return false;
 }
 
@@ -462,6 +475,14 @@ static void pool_forget(struct as_engine *engine, struct target *target)
     pool_clear(target);
 }
 
+/* A group whose increase is carried out. Nobody else decides about the cluster before the increase
+ * has its outcome: its nodes would not count as coming. */
+static bool is_growing(const struct target *target)
+{
+    return target->ref->kind->has_nodes && target->intent &&
+           target->intent->state.to > target->intent->state.from;
+}
+
 void pools_on_rules(struct as_engine *engine)
 {
     struct target *target;
@@ -470,6 +491,8 @@ void pools_on_rules(struct as_engine *engine)
         get_overdue(target)->count = 0;
         leave_turns(engine, target);
         pool_clear(target);
+        if (is_growing(target))
+            begin_turn(engine, target);
     }
 }
 

@@ -661,17 +661,23 @@ static void deliver_commit(struct harness *harness)
         step(harness, &(struct as_event){.kind = AS_EVENT_COMMITTED, .call_id = call_id});
 }
 
+static bool is_hanging(struct harness *harness, const struct queued_call *call)
+{
+    if (call->is_query)
+        return harness->hold_queries;
+    if (!call->id[0])
+        return false;
+    const struct virtual_target *target = harness_target(harness, call->id);
+    return target->is_hanging || (call->is_scale && target->is_slow);
+}
+
 /* The first call that is answered; `call_count` where there is none. */
 static size_t find_call(struct harness *harness)
 {
     if (harness->hold_calls)
         return harness->call_count;
     size_t i = 0;
-    while (i < harness->call_count &&
-           (harness->calls[i].is_query
-                ? harness->hold_queries
-                : harness->calls[i].id[0] &&
-                      harness_target(harness, harness->calls[i].id)->is_hanging))
+    while (i < harness->call_count && is_hanging(harness, &harness->calls[i]))
         i++;
     return i;
 }

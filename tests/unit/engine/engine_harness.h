@@ -38,6 +38,7 @@ struct virtual_target {
     const char *backing[4]; /* the resources behind a node group, up to a NULL */
     const char *template_;  /* of a node group, where nodes are asked for; NULL: none is seen */
     bool is_hanging;        /* nothing asked of it is answered until it is cleared */
+    bool is_slow;           /* likewise, requests of a size only */
     enum as_reason failure; /* where set, what its observation ends with */
     struct as_resize_seen resize; /* of a container's resource */
     const char *manager;          /* of its size, told where it is asked for; NULL: not known */

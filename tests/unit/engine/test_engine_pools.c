@@ -218,6 +218,33 @@ Test(engine_pools, new_rules_drop_shares_and_the_pool_decides_anew)
     stop(&h);
 }
 
+/* The request of `cheap` is under way when `dear` gets a rule for the same pods. */
+Test(engine_pools, new_rules_in_the_middle_of_an_increase_buy_nothing_twice)
+{
+    static const struct spec first = {
+        .targets = {{.name = "cheap", .is_group = true, .max = 10},
+                    {.name = "dear", .is_group = true, .min = 1, .max = 10}},
+        .rules = {{.name = "a", .match = {"alertname=Wait"}, .target = "cheap", .fit = true}},
+    };
+    struct harness h = {0};
+    struct spec second = first;
+    second.rules[0].target = "dear";
+    start(&h, &first);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    harness_target(&h, "cheap")->is_slow = true;
+    fire(&h, "Wait", 1000);
+    cr_assert(has(said(&h), "scale cheap 0>2"));
+    harness_reload(&h, &second);
+    harness_target(&h, "cheap")->is_slow = false;
+    tick(&h, 300);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted cheap 0>2 applied"), "%s", text);
+    cr_expect_eq(fleet.groups[1].size, 1, "%s", text);
+    cr_expect_eq(fleet_count_waiting(&fleet), 0, "%s", text);
+    stop(&h);
+}
+
 Test(engine_pools, two_pools_of_a_cluster_do_not_both_buy_for_one_pod)
 {
     static const struct spec two = {
