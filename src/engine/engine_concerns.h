@@ -569,6 +569,8 @@ void commands_end(struct target *target, const struct intent *intent);
 void limits_deinit(struct as_engine *engine);
 /* True: the change would exceed a limit now; the target waits for its turn. */
 bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from, int32_t to);
+/* Whether the target, which waits, has a place for an action now. */
+bool limits_have_place(struct as_engine *engine, const struct target *target);
 void limits_note_begun(struct as_engine *engine, struct target *target, int32_t from, int32_t to);
 /* With the new size and `in_doubt` in the target: while `in_doubt` is open, nothing has ended. */
 void limits_note_ended(struct as_engine *engine, struct target *target, int32_t from, int32_t to,

@@ -267,6 +267,12 @@ void limits_deinit(struct as_engine *engine)
         window_clear(&engine->budget.removed[i]);
 }
 
+bool limits_have_place(struct as_engine *engine, const struct target *target)
+{
+    move_windows(engine);
+    return fits_actions(engine, get_claim_before(engine, target, 0).actions);
+}
+
 bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from, int32_t to)
 {
     const size_t kind = get_kind(target);

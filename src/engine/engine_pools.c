@@ -147,11 +147,23 @@ static bool pool_has_cause(const struct assignment *assignment)
     return false;
 }
 
+/* An increase that has waited long for a place within the limits, and has it now: the pods that it
+ * was for may have found theirs meanwhile. */
+static bool is_out_of_date(struct as_engine *engine, const struct target *group)
+{
+    const struct assignment *assignment = get_assignment(group);
+    return assignment->is_up && limits_is_waiting(group) &&
+           assignment->proof_until.us <= engine->mono.us && limits_have_place(engine, group);
+}
+
 void assignment_review(struct as_engine *engine, struct target *group)
 {
-    if (get_assignment(group)->pool && !pool_has_cause(get_assignment(group)) &&
-        !is_requested(group))
+    if (!get_assignment(group)->pool || is_requested(group))
+        return;
+    if (!pool_has_cause(get_assignment(group)))
         assignment_drop(engine, group);
+    else if (is_out_of_date(engine, group))
+        pool_give_up(engine, group);
 }
 
 void assignments_on_halt(struct as_engine *engine)

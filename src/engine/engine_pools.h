@@ -19,7 +19,7 @@ struct assignment {                     /* what a pool has decided for this grou
     char **take;         /* names of the nodes that leave */
     size_t take_count;
     as_mono_time until;
-    as_mono_time proof_until; /* a decrease is not requested later: its proof is too old */
+    as_mono_time proof_until; /* later its facts are too old: it is not requested */
     uint64_t serial;          /* of the newest incident at the decision */
     struct as_moment at;
 };
@@ -116,8 +116,9 @@ void unregistered_report(struct as_engine *engine, struct target *target,
  *
  * An assignment ends when it is applied, when it has failed, or after ASSIGNMENT_US. It does not
  * end while its request is open, while `after` holds the group, or while a limit over all targets
- * holds an increase. A decrease that such a limit holds, or that still fails after ASSIGNMENT_US,
- * is decided anew, with a new proof. If an increase fails, the group backs off and its pool decides
+ * holds an increase. An increase that such a limit has held for longer is decided anew when it has
+ * its place; a decrease that such a limit holds, or that still fails after ASSIGNMENT_US, at once,
+ * with a new proof. If an increase fails, the group backs off and its pool decides
  * the rest at once. An assignment that is not asked for yet ends with the last incident of its
  * rule. Assignments are not stored: after a restart, and after new rules, pools decide anew.
  */
@@ -125,7 +126,8 @@ void unregistered_report(struct as_engine *engine, struct target *target,
 #define ASSIGNMENT_US         (30 * AS_US_PER_S)
 #define ASSIGNMENT_OBSERVE_US (5 * AS_US_PER_S) /* how often its group is observed meanwhile */
 
-/* Drops the group's assignment if no incident wants it any more, and it is not asked for yet. */
+/* Drops an assignment that is not requested yet, if no incident wants it any more, or if a limit
+ * has held it for too long and has a place for it now. */
 void assignment_review(struct as_engine *engine, struct target *group);
 /* The group is held, and not decided before; the assignment does not end earlier. */
 void assignment_prolong(struct target *group, as_mono_time until);

@@ -13,10 +13,11 @@
 
 #include <string.h>
 
-#define SHARE_MAX_US (40 * SECOND) /* from a decision to the request of a share */
-#define PROOF_US     MINUTE
-#define CALM_US      (45 * MINUTE) /* locks and back-offs are over: half an hour at most */
-#define TURNS_MAX    3
+#define SHARE_MAX_US    (40 * SECOND) /* from a decision to the request of a share */
+#define PROOF_US        MINUTE
+#define UNREGISTERED_US (31 * SECOND) /* OVERDUE_US of the engine, and the time of its request */
+#define CALM_US         (45 * MINUTE) /* locks and back-offs are over: half an hour at most */
+#define TURNS_MAX       3
 
 /* ---- what a purchase is for ---- */
 
@@ -201,11 +202,35 @@ static bool is_disturbed(const struct world *world)
     return world->pools->disturbed_at >= world->pools->looked_at - MINUTE;
 }
 
+static int32_t decision_count_unregistered(const struct fleet *fleet, int group)
+{
+    int32_t count = 0;
+    for (size_t i = 0; i < FLEET_NODES; i++)
+        count += fleet->nodes[i].group == group && fleet_is_overdue(fleet, &fleet->nodes[i]);
+    return count;
+}
+
+/* At the looks that a decision in force may be of. */
+static int32_t get_unregistered(const struct world *world, int group)
+{
+    const struct pools *pools = world->pools;
+    return world->now - pools->unregistered_at[group] <= UNREGISTERED_US
+               ? pools->unregistered[group]
+               : 0;
+}
+
 void check_pools_look(struct world *world)
 {
     world->pools->looked_before = world->pools->looked;
     world->pools->looked = world->pools->facts;
     world->pools->looked_at = world->now;
+    for (int i = 0; i < FLEET_GROUPS; i++) {
+        const int32_t count = decision_count_unregistered(&world->pools->fleet, i);
+        if (count < get_unregistered(world, i))
+            continue;
+        world->pools->unregistered[i] = count;
+        world->pools->unregistered_at[i] = world->now;
+    }
 }
 
 void check_pools_growth(struct world *world, const struct server_target *target,
@@ -314,26 +339,15 @@ static void check_proof(struct world *world, const struct server_target *target,
         fail(world, "%s: nodes leave, though the watchdog is not heard of", target->id);
 }
 
-static int32_t decision_count_unregistered(const struct fleet *fleet, int group)
-{
-    int32_t count = 0;
-    for (size_t i = 0; i < FLEET_NODES; i++)
-        count += fleet->nodes[i].group == group && fleet_is_overdue(fleet, &fleet->nodes[i]);
-    return count;
-}
-
-/* No more than never became nodes by the last two looks: the decision may be of the one before the
- * last, if the group could not be read at once. Which of them still are no nodes, the provider's
- * side looks again, as fleet_clean_up does here. And not blindly. */
+/* No more than never became nodes, by the look of the decision, or now. Which of them still are no
+ * nodes, the provider's side looks again, as fleet_clean_up does here. And not blindly. */
 void check_pools_clean_up(struct world *world, const struct server_target *target,
                           const struct as_scale_request *request)
 {
     const struct pools *pools = world->pools;
     const int32_t now = decision_count_unregistered(&pools->fleet, target->group);
-    const int32_t then = decision_count_unregistered(&pools->looked, target->group);
-    const int32_t before = decision_count_unregistered(&pools->looked_before, target->group);
-    int32_t overdue = now > then ? now : then;
-    overdue = before > overdue ? before : overdue;
+    const int32_t then = get_unregistered(world, target->group);
+    const int32_t overdue = now > then ? now : then;
     if (request->from - request->to > overdue)
         fail(world, "%s: %d are cleaned up, and %d are no nodes", target->id,
              request->from - request->to, overdue);

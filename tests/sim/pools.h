@@ -35,8 +35,12 @@ struct pools {
     /* For the checks. */
     int64_t disturbed_at; /* others, or what was put back, changed a size */
     int64_t looked_at;    /* INT64_MIN: never */
-    int64_t heard_at;     /* a watchdog's firing reached the daemon */
-    int64_t calm_at;      /* 0: not yet */
+    /* The most instances of a group that never became nodes, by its provider, at a look of the last
+     * 30 seconds: so long a pool's decision to remove them holds. */
+    int32_t unregistered[FLEET_GROUPS];
+    int64_t unregistered_at[FLEET_GROUPS];
+    int64_t heard_at; /* a watchdog's firing reached the daemon */
+    int64_t calm_at;  /* 0: not yet */
     int64_t taken_at[FLEET_GROUPS];
     unsigned turns; /* in the calm: nodes are bought again after some have left */
 };

@@ -292,6 +292,33 @@ Test(engine_pools, who_waits_for_a_turn_holds_no_place_within_the_limits)
     stop(&h);
 }
 
+/* The limit holds the increase for longer than its facts are good; then fewer pods wait. */
+Test(engine_pools, what_a_limit_has_held_for_long_is_decided_anew)
+{
+    static const struct spec two = {
+        .targets = {{.name = "cheap", .is_group = true, .max = 10},
+                    {.name = "dear", .is_group = true, .min = 1, .max = 10},
+                    {.name = "one", .pool = {"cheap"}, .max = 10},
+                    {.name = "web", .min = 1, .max = 10}},
+        .rules =
+            {{.name = "a", .match = {"alertname=Wait"}, .target = "one", .fit = true},
+             {.name = "c", .match = {"alertname=Web"}, .target = "web", .up = 2, .max_steps = 1}},
+    };
+    struct harness h = {.config.limits = {.actions_max = 1, .actions_per_us = 900 * AS_US_PER_S}};
+    start(&h, &two);
+    fleet_add_pods(&fleet, 0, 12);
+    tick(&h, 60);
+    fire(&h, "Web", 1000); /* takes the only place */
+    fire(&h, "Wait", 1000);
+    cr_assert(has(said(&h), "decided cheap 0 budget (3) by a"));
+    fleet_remove_pods(&fleet, 0, 10);
+    tick(&h, 1000);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted cheap 0>1 applied"), "%s", text);
+    cr_expect_eq(fleet.groups[0].size, 1, "%s", text);
+    stop(&h);
+}
+
 /* Its share waits for a place within the limits when the alert ends. */
 Test(engine_pools, what_no_incident_wants_any_more_is_not_bought)
 {
