@@ -97,7 +97,7 @@ Test(engine_state_reason, a_value_that_is_asked_for_an_alert_without_data_lowers
 
 Test(engine_state_reason, nothing_is_given_back_after_an_end_that_is_none)
 {
-    static const char *const reasons[] = {"MissingSeries", "Paused", "RuleDeleted", "Updated",
+    static const char *const reasons[] = {"MissingSeries", "Paused", "RuleDeleted",     "Updated",
                                           "NoData",        "Error",  "NoData, KeepLast"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(reasons); i++) {
         struct harness h = {0};
