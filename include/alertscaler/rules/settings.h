@@ -28,6 +28,59 @@ struct as_header_settings { /* one row of http_headers */
     size_t file_count;
 };
 
+struct as_tls_settings { /* Prometheus' `tls_config` */
+    const char *ca_file, *cert_file, *key_file, *server_name;
+    bool insecure_skip_verify;
+};
+
+struct as_form_parameter { /* one row of endpoint_params */
+    const char *name, *value;
+};
+
+struct as_oauth2_settings { /* the client credentials grant: RFC 6749, section 4.4 */
+    const char *client_id, *client_secret_file, *token_url;
+    const char **scopes;
+    size_t scope_count;
+    struct as_form_parameter *endpoint_params;
+    size_t endpoint_param_count;
+    struct as_tls_settings tls; /* of the token server */
+};
+
+struct as_sigv4_settings {
+    const char *region;                 /* NULL: from the environment or the profile */
+    const char *profile;                /* of the shared configuration files; NULL: AWS_PROFILE */
+    const char *role_arn, *external_id; /* the role that is assumed; NULL: none */
+};
+
+struct as_azuread_settings { /* exactly one of the three is set */
+    const char *cloud;       /* AzurePublic, AzureChina, AzureGovernment */
+    struct {
+        bool is_set;
+        const char *client_id; /* NULL: the identity that the system assigned */
+    } managed_identity;
+    struct {
+        bool is_set;
+        const char *client_id, *tenant_id, *token_file_path; /* NULL: from the environment */
+    } workload_identity;
+    struct {
+        bool is_set;
+        const char *client_id, *tenant_id, *client_secret_file;
+    } oauth;
+};
+
+struct as_google_iam_settings {
+    const char *credentials_file; /* NULL: the application default credentials */
+};
+
+/* The login of an http_config with a cloud or a token server. */
+enum as_login_kind {
+    AS_LOGIN_NONE,
+    AS_LOGIN_OAUTH2,
+    AS_LOGIN_SIGV4,
+    AS_LOGIN_AZUREAD,
+    AS_LOGIN_GOOGLE_IAM
+};
+
 struct as_http_settings {
     struct {
         const char *username, *username_file, *password_file;
@@ -36,10 +89,12 @@ struct as_http_settings {
         const char *type; /* "Bearer" if only the file is given */
         const char *credentials_file;
     } authorization;
-    struct {
-        const char *ca_file, *cert_file, *key_file, *server_name;
-        bool insecure_skip_verify;
-    } tls;
+    enum as_login_kind login; /* which of these is set: at most one */
+    struct as_oauth2_settings oauth2;
+    struct as_sigv4_settings sigv4;
+    struct as_azuread_settings azuread;
+    struct as_google_iam_settings google_iam;
+    struct as_tls_settings tls;
     struct as_header_settings *headers;
     size_t header_count;
     const char *proxy_url;
