@@ -29,14 +29,24 @@ static void visit_file(const struct visitor *visitor, const char *path)
     visitor->visit(visitor->context, path, false);
 }
 
+static void visit_tls(const struct visitor *visitor, const struct as_tls_settings *tls)
+{
+    visit_file(visitor, tls->ca_file);
+    visit_file(visitor, tls->cert_file);
+    visit_file(visitor, tls->key_file);
+}
+
 static void visit_http(const struct visitor *visitor, const struct as_http_settings *http)
 {
     visit_file(visitor, http->basic_auth.username_file);
     visit_file(visitor, http->basic_auth.password_file);
     visit_file(visitor, http->authorization.credentials_file);
-    visit_file(visitor, http->tls.ca_file);
-    visit_file(visitor, http->tls.cert_file);
-    visit_file(visitor, http->tls.key_file);
+    visit_file(visitor, http->oauth2.client_secret_file);
+    visit_file(visitor, http->azuread.workload_identity.token_file_path);
+    visit_file(visitor, http->azuread.oauth.client_secret_file);
+    visit_file(visitor, http->google_iam.credentials_file);
+    visit_tls(visitor, &http->oauth2.tls);
+    visit_tls(visitor, &http->tls);
     for (size_t i = 0; i < http->header_count; i++)
         for (size_t k = 0; k < http->headers[i].file_count; k++)
             visit_file(visitor, http->headers[i].files[k]);

@@ -9,7 +9,8 @@
 #include <alertscaler/rules/tables.h>
 
 const char *const provider_usual_keys[] = {"type", "timeout", "http_config", NULL};
-const char *const provider_login_keys[] = {"basic_auth", "authorization", "http_headers", NULL};
+const char *const provider_login_keys[] = {"basic_auth", "authorization", "oauth2",       "sigv4",
+                                           "azuread",    "google_iam",    "http_headers", NULL};
 
 const struct as_provider_kind *as_provider_kind_find(const char *type)
 {

@@ -24,6 +24,8 @@
 #include "daemon/sandbox.h"
 #include "files.h"
 
+#define OAUTH2 "client_id: a, token_url: 'https://a', "
+
 #define HTTP(holder, before, after)                                                                \
     {holder "basic_auth.username_file",                                                            \
      before "basic_auth: {username_file: FILE, password_file: /dev/null}" after},                  \
@@ -31,6 +33,22 @@
          before "basic_auth: {username: a, password_file: FILE}" after},                           \
         {holder "authorization.credentials_file",                                                  \
          before "authorization: {credentials_file: FILE}" after},                                  \
+        {holder "oauth2.client_secret_file",                                                       \
+         before "oauth2: {" OAUTH2 "client_secret_file: FILE}" after},                             \
+        {holder "oauth2.tls_config.ca_file", before                                                \
+         "oauth2: {" OAUTH2 "client_secret_file: /dev/null, tls_config: {ca_file: FILE}}" after},  \
+        {holder "oauth2.tls_config.cert_file",                                                     \
+         before "oauth2: {" OAUTH2 "client_secret_file: /dev/null, tls_config: {cert_file: FILE, " \
+                "key_file: /dev/null}}" after},                                                    \
+        {holder "oauth2.tls_config.key_file",                                                      \
+         before "oauth2: {" OAUTH2 "client_secret_file: /dev/null, tls_config: {key_file: FILE, "  \
+                "cert_file: /dev/null}}" after},                                                   \
+        {holder "azuread.workload_identity.token_file_path",                                       \
+         before "azuread: {workload_identity: {token_file_path: FILE}}" after},                    \
+        {holder "azuread.oauth.client_secret_file",                                                \
+         before "azuread: {oauth: {client_id: a, tenant_id: b, client_secret_file: FILE}}" after}, \
+        {holder "google_iam.credentials_file",                                                     \
+         before "google_iam: {credentials_file: FILE}" after},                                     \
         {holder "tls_config.ca_file", before "tls_config: {ca_file: FILE}" after},                 \
         {holder "tls_config.cert_file",                                                            \
          before "tls_config: {cert_file: FILE, key_file: /dev/null}" after},                       \
@@ -67,8 +85,16 @@ static const struct row {
      "client_auth_type: RequireAndVerifyClientCert}"},
 };
 
+#define HTTP_CUSTOMS(holder)                                                                       \
+    holder "oauth2.token_url", holder "oauth2.endpoint_params", holder "azuread.cloud"
+
 /* Keys with a parser of their own. What they hold are no files, or a row below says so. */
 static const char *const customs[] = {
+    HTTP_CUSTOMS("alertmanager.http_config."),
+    HTTP_CUSTOMS("notify.alertmanager.http_config."),
+    HTTP_CUSTOMS("notify.webhook.http_config."),
+    HTTP_CUSTOMS("prometheus.http_config."),
+    HTTP_CUSTOMS("providers.http_config."),
     "defaults.approval",
     "defaults.behavior",
     "defaults.cooldown.down_after_down",

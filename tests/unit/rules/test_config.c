@@ -216,6 +216,107 @@ Test(config, settings)
     cr_assert(s->dry_run);
 }
 
+/* Each login, with all its keys and with none of the optional ones. */
+Test(config, logins)
+{
+    assert_loads(
+        "prometheus:\n"
+        "  url: https://a\n"
+        "  http_config:\n"
+        "    oauth2:\n"
+        "      client_id: c\n"
+        "      client_secret_file: secret\n"
+        "      token_url: http://[::1]:1/token\n"
+        "      scopes: [read, list]\n"
+        "      endpoint_params: {audience: 'https://a', resource: b}\n"
+        "      tls_config: {ca_file: ca, server_name: login}\n"
+        "    tls_config: {ca_file: other, server_name: prometheus}\n"
+        "alertmanager:\n"
+        "  urls: ['https://a']\n"
+        "  http_config: {sigv4: {region: r, profile: p, role_arn: 'arn:aws-cn:iam::1:role/a/b', "
+        "external_id: e}}\n"
+        "providers:\n"
+        "  sigv4: {type: http, http_config: {sigv4: {}}}\n"
+        "  oauth2: {type: externalgrpc, endpoint: 'https://d', http_config: {oauth2: {client_id: "
+        "c, client_secret_file: /s, token_url: 'https://t'}}}\n"
+        "  managed: {type: http, http_config: {azuread: {managed_identity: {}}}}\n"
+        "  user: {type: http, http_config: {azuread: {managed_identity: {client_id: c}}}}\n"
+        "  workload: {type: http, http_config: {azuread: {cloud: AzureChina, workload_identity: "
+        "{}}}}\n"
+        "  pod: {type: http, http_config: {azuread: {workload_identity: {client_id: c, tenant_id: "
+        "t, token_file_path: f}}}}\n"
+        "  app: {type: http, http_config: {azuread: {cloud: AzureGovernment, oauth: {client_id: c, "
+        "tenant_id: t, client_secret_file: f}}}}\n"
+        "  google: {type: http, http_config: {google_iam: {}}}\n"
+        "  file: {type: http, http_config: {google_iam: {credentials_file: f}}}\n"
+        "  none: {type: http}\n");
+    const struct as_settings *s = &config->settings;
+    const struct as_http_settings *http = &s->prometheus.http;
+    cr_assert_eq(http->login, AS_LOGIN_OAUTH2);
+    cr_assert_str_eq(http->oauth2.client_id, "c");
+    assert_path(http->oauth2.client_secret_file, "secret");
+    cr_assert_str_eq(http->oauth2.token_url, "http://[::1]:1/token");
+    cr_assert_eq(http->oauth2.scope_count, 2);
+    cr_assert_str_eq(http->oauth2.scopes[1], "list");
+    cr_assert_eq(http->oauth2.endpoint_param_count, 2);
+    cr_assert_str_eq(http->oauth2.endpoint_params[0].name, "audience");
+    cr_assert_str_eq(http->oauth2.endpoint_params[0].value, "https://a");
+    cr_assert_str_eq(http->oauth2.endpoint_params[1].name, "resource");
+    assert_path(http->oauth2.tls.ca_file, "ca");
+    cr_assert_str_eq(http->oauth2.tls.server_name, "login");
+    assert_path(http->tls.ca_file, "other");
+    cr_assert_str_eq(http->tls.server_name, "prometheus");
+    http = &s->alertmanager.http;
+    cr_assert_eq(http->login, AS_LOGIN_SIGV4);
+    cr_assert_str_eq(http->sigv4.region, "r");
+    cr_assert_str_eq(http->sigv4.profile, "p");
+    cr_assert_str_eq(http->sigv4.role_arn, "arn:aws-cn:iam::1:role/a/b");
+    cr_assert_str_eq(http->sigv4.external_id, "e");
+    http = &as_settings_find_provider(s, "sigv4")->http;
+    cr_assert_eq(http->login, AS_LOGIN_SIGV4);
+    cr_assert_null(http->sigv4.region);
+    cr_assert_null(http->sigv4.profile);
+    cr_assert_null(http->sigv4.role_arn);
+    cr_assert_null(http->sigv4.external_id);
+    http = &as_settings_find_provider(s, "oauth2")->http;
+    cr_assert_eq(http->login, AS_LOGIN_OAUTH2);
+    cr_assert_eq(http->oauth2.scope_count, 0);
+    cr_assert_eq(http->oauth2.endpoint_param_count, 0);
+    cr_assert_null(http->oauth2.tls.ca_file);
+    cr_assert_not(http->oauth2.tls.insecure_skip_verify);
+    http = &as_settings_find_provider(s, "managed")->http;
+    cr_assert_eq(http->login, AS_LOGIN_AZUREAD);
+    cr_assert_str_eq(http->azuread.cloud, "AzurePublic");
+    cr_assert(http->azuread.managed_identity.is_set);
+    cr_assert_null(http->azuread.managed_identity.client_id);
+    cr_assert_not(http->azuread.workload_identity.is_set);
+    cr_assert_not(http->azuread.oauth.is_set);
+    http = &as_settings_find_provider(s, "user")->http;
+    cr_assert_str_eq(http->azuread.managed_identity.client_id, "c");
+    http = &as_settings_find_provider(s, "workload")->http;
+    cr_assert_str_eq(http->azuread.cloud, "AzureChina");
+    cr_assert(http->azuread.workload_identity.is_set);
+    cr_assert_null(http->azuread.workload_identity.client_id);
+    cr_assert_null(http->azuread.workload_identity.tenant_id);
+    cr_assert_null(http->azuread.workload_identity.token_file_path);
+    http = &as_settings_find_provider(s, "pod")->http;
+    cr_assert_str_eq(http->azuread.workload_identity.client_id, "c");
+    cr_assert_str_eq(http->azuread.workload_identity.tenant_id, "t");
+    assert_path(http->azuread.workload_identity.token_file_path, "f");
+    http = &as_settings_find_provider(s, "app")->http;
+    cr_assert_str_eq(http->azuread.cloud, "AzureGovernment");
+    cr_assert(http->azuread.oauth.is_set);
+    cr_assert_str_eq(http->azuread.oauth.client_id, "c");
+    cr_assert_str_eq(http->azuread.oauth.tenant_id, "t");
+    assert_path(http->azuread.oauth.client_secret_file, "f");
+    http = &as_settings_find_provider(s, "google")->http;
+    cr_assert_eq(http->login, AS_LOGIN_GOOGLE_IAM);
+    cr_assert_null(http->google_iam.credentials_file);
+    http = &as_settings_find_provider(s, "file")->http;
+    assert_path(http->google_iam.credentials_file, "f");
+    cr_assert_eq(as_settings_find_provider(s, "none")->http.login, AS_LOGIN_NONE);
+}
+
 static const char *field(const struct as_target_config *target, const char *key)
 {
     for (size_t i = 0; i < target->address_count; i++) {
