@@ -46,6 +46,8 @@ ONLY_CHECK = {
               r"^the size would swing|^one decision cannot use both",
     "lists": r"in the list already|is already in the list|^another pod has this name",
     "rules without an alert": r"^an `always` rule (has no|with a fixed)|and an `always` rule has no alert|^write `always: true`",
+    "logins": r"permits writes|secret is sent to this URL|^credentials do not stand in a URL|^expected a role|`\w+` does not stand here|"
+              r"^a secret does not stand|: leave `grant_type` out",
     "numbers": r"^expected (an integer|a number|true or false).*found `",
 }
 UNREADABLE = object()
