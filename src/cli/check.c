@@ -50,8 +50,9 @@
 /* --- files that are named in a configuration --- */
 
 /*
- * They are found by their keys: `..._file` anywhere, `files` of a header, `file` of a token; and
- * the files that a cluster's kubeconfig names.
+ * They are found by their keys: `..._file` and `..._file_path` anywhere but in the parameters for a
+ * token server, `files` of a header, `file` of a token; and the files that a cluster's kubeconfig
+ * names.
  */
 
 #define FILE_MAX ((size_t)16 * 1024 * 1024)
@@ -106,9 +107,7 @@ static void check_secret(struct walk *walk, const struct as_yaml_node *node)
 
 static bool is_file_key(const char *key)
 {
-    static const char end[] = "_file";
-    const size_t size = strlen(key);
-    return size > strlen(end) && strcmp(key + size - strlen(end), end) == 0;
+    return as_str_glob("?*_file", key) || as_str_glob("?*_file_path", key);
 }
 
 static void check_map(struct walk *walk, const struct as_yaml_node *map);
@@ -116,6 +115,8 @@ static void check_map(struct walk *walk, const struct as_yaml_node *map);
 static void check_file_pair(struct walk *walk, const struct as_yaml_pair *pair)
 {
     const struct as_yaml_node *value = pair->value;
+    if (strcmp(pair->key->text, "endpoint_params") == 0)
+        return;
     if (value->kind == AS_YAML_MAP)
         check_map(walk, value);
     else if (value->kind == AS_YAML_SCALAR && is_file_key(pair->key->text))

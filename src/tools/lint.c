@@ -243,6 +243,7 @@ void as_lint_check(const struct as_lint *lint, const struct as_config *config,
         add_rules(&run, &places);
         add_watchdog(&run);
         lint_check_credentials(&run);
+        lint_check_servers(&run);
         lint_check_rules(&run);
         check_unused(&run, &places);
         check_schedules(&run, &places);

@@ -68,11 +68,13 @@ const char *lint_print_place(const struct as_yaml_tree *tree, const struct as_ya
 /* Whether the rule takes alerts of this receiver. */
 bool lint_takes_receiver(const struct lint_rule *rule, const char *receiver);
 
-/* The checks, called in this order: of the receiver's credentials; of rules by themselves and
+/* The checks, called in this order: of the receiver's credentials; of the servers that the
+ * configuration names; of rules by themselves and
  * against each other; of targets that are fields; of cooldowns beside `always` rules; of rules that
  * wait for an approval; against Prometheus' alerting rules; against Alertmanager's configuration.
  */
 void lint_check_credentials(struct lint_run *run);
+void lint_check_servers(struct lint_run *run);
 void lint_check_rules(struct lint_run *run);
 void lint_check_fields(struct lint_run *run);
 void lint_check_cooldowns(struct lint_run *run);

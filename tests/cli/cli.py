@@ -133,6 +133,28 @@ class Completion(unittest.TestCase):
         self.assertEqual(run("completion", "csh").returncode, 2)
 
 
+class Servers(unittest.TestCase):
+    """What check says of the URL of Prometheus."""
+    def check(self, url):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "alertscaler.yaml").write_text(
+                f"rule_files: []\nreceiver: {{users: [{{name: a}}]}}\nprometheus: {{url: '{url}'}}\n", encoding="utf-8")
+            return run("check", cwd=folder).stderr.decode()
+
+    def test_a_url_that_is_not_for_queries(self):
+        for url, right in (("http://prometheus:9090/api/v1/query", "http://prometheus:9090"),
+                           ("http://prometheus:9090/prefix/api/v1/query_range/", "http://prometheus:9090/prefix"),
+                           ("http://prometheus:9090/api/v1/", "http://prometheus:9090"),
+                           ("http://prometheus:9090/api/v1/write", "http://prometheus:9090"),
+                           ("http://mimir/api/v1/push", "http://mimir/prometheus"),
+                           ("https://prometheus-prod-01.grafana.net/api/prom/push", "https://prometheus-prod-01.grafana.net/api/prom"),
+                           ("http://vminsert:8480/insert/0/prometheus/api/v1/write", "http://vminsert:8480/select/0/prometheus"),
+                           ("http://thanos:9090?partial_response=false", "http://thanos:9090")):
+            with self.subTest(url=url):
+                self.assertIn(f"alertscaler.yaml:3:19: warning: alertscaler adds /api/v1/query to this URL: write {right}\n", self.check(url))
+                self.assertNotIn("adds /api/v1/query", self.check(right))
+
+
 class Check(unittest.TestCase):
     """What check says of credentials, where it depends on a file that only its owner may read."""
     def setUp(self):
