@@ -72,7 +72,7 @@ static const struct cloud_server {
 
 /* The region in a host like aps-workspaces.eu-central-1.amazonaws.com; its size is 0 if the host
  * has none. */
-static const char *find_region(const char *host, size_t *size_out)
+static const char *find_amazon_region(const char *host, size_t *size_out)
 {
     const char *name = strstr(host, "aps-workspaces");
     const char *dot = name ? strchr(name, '.') : NULL;
@@ -85,7 +85,7 @@ static void check_cloud(struct lint_run *run, const struct cloud_server *cloud, 
                         const struct as_http_settings *http)
 {
     size_t size = 0;
-    const char *region = find_region(host, &size);
+    const char *region = find_amazon_region(host, &size);
     const bool is_other = http->login != AS_LOGIN_OAUTH2 && http->login != cloud->login;
     if (is_other && !http->authorization.credentials_file && size > 0)
         lint_warn(run, run->settings_tree, url,
