@@ -15,12 +15,18 @@
 
 struct raw_trigger_data { /* `metadata` of prometheus, cpu and memory; all values are texts */
     const char *query, *server, *ignore_null, *type, *container;
+    const char *modes, *headers, *tenant, *unsafe, *aws_region, *azure_cloud; /* of the login */
     const struct as_yaml_node *threshold, *activation, *value;
+};
+
+struct raw_authentication_ref {
+    const char *name, *kind;
 };
 
 struct raw_trigger {
     const char *type, *name;
     const char *metric_type; /* NULL: not given */
+    struct raw_authentication_ref authentication;
     const struct as_yaml_node *node, *metadata;
 };
 
@@ -288,16 +294,6 @@ static void keep_metadata(struct loader *loader, const struct as_yaml_node *valu
         ((struct raw_trigger *)object)->metadata = value;
 }
 
-static void keda_hint_credentials(struct loader *loader, const struct as_yaml_node *value,
-                                  void *object)
-{
-    (void)object;
-    if (!as_yaml_is_null(value))
-        convert_hint(convert_of(loader), value,
-                     "how Prometheus is asked, and as whom, says `prometheus.http_config` in "
-                     "alertscaler.yaml");
-}
-
 static void keda_skip(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
     (void)loader;
@@ -313,12 +309,21 @@ static void finish_trigger(struct loader *loader, const struct as_yaml_node *nod
     ((struct raw_trigger *)object)->node = node;
 }
 
+static const struct schema_field authentication_fields[] = {
+    SCHEMA_FIELD("name", STRING, raw_authentication_ref, name, .is_required = true),
+    SCHEMA_FIELD("kind", STRING, raw_authentication_ref, kind, .fallback = "TriggerAuthentication"),
+    {0},
+};
+static const struct schema authentication_table = SCHEMA(
+    "authenticationRef", raw_authentication_ref, authentication_fields, .other = convert_skip_key);
+
 static const struct schema_field trigger_fields[] = {
     SCHEMA_FIELD("type", STRING, raw_trigger, type, .is_required = true),
     SCHEMA_FIELD("name", STRING, raw_trigger, name),
     SCHEMA_FIELD("metricType", STRING, raw_trigger, metric_type),
     {.key = "metadata", .type = SCHEMA_CUSTOM, .is_required = true, .parse = keep_metadata},
-    {.key = "authenticationRef", .type = SCHEMA_CUSTOM, .parse = keda_hint_credentials},
+    SCHEMA_FIELD("authenticationRef", MAP, raw_trigger, authentication,
+                 .map = &authentication_table),
     {.key = "useCachedMetrics", .type = SCHEMA_CUSTOM, .parse = keda_skip},
     {0},
 };
@@ -332,10 +337,15 @@ static const struct schema_field prometheus_fields[] = {
     SCHEMA_FIELD("activationThreshold", QUERY, raw_trigger_data, activation),
     SCHEMA_FIELD("ignoreNullValues", STRING, raw_trigger_data, ignore_null, .fallback = "true"),
     {.key = "metricName", .type = SCHEMA_CUSTOM, .parse = keda_skip}, /* of KEDA 2.9 and older */
-    {.key = "authModes", .type = SCHEMA_CUSTOM, .parse = keda_hint_credentials},
-    {.key = "unsafeSsl", .type = SCHEMA_CUSTOM, .parse = keda_hint_credentials},
-    {.key = "customHeaders", .type = SCHEMA_CUSTOM, .parse = keda_hint_credentials},
-    {.key = "timeout", .type = SCHEMA_CUSTOM, .parse = keda_skip}, /* prometheus.timeout */
+    SCHEMA_FIELD("authModes", STRING, raw_trigger_data, modes),
+    SCHEMA_FIELD("authMode", STRING, raw_trigger_data, modes),
+    SCHEMA_FIELD("unsafeSsl", STRING, raw_trigger_data, unsafe),
+    SCHEMA_FIELD("customHeaders", STRING, raw_trigger_data, headers),
+    SCHEMA_FIELD("cortexOrgID", STRING, raw_trigger_data, tenant), /* of KEDA 2.13 and older */
+    SCHEMA_FIELD("awsRegion", STRING, raw_trigger_data, aws_region),
+    SCHEMA_FIELD("cloud", STRING, raw_trigger_data, azure_cloud),
+    {.key = "identityOwner", .type = SCHEMA_CUSTOM, .parse = keda_skip}, /* of AWS */
+    {.key = "timeout", .type = SCHEMA_CUSTOM, .parse = keda_skip},       /* prometheus.timeout */
     {0},
 };
 static const struct schema prometheus_table =
@@ -410,24 +420,368 @@ static void add_resource(struct convert *convert, struct plan_target *target,
                          milli);
 }
 
+/* --- the login --- */
+
+/*
+ * The `http_config` that does what KEDA's trigger and its TriggerAuthentication do. The text of a
+ * secret is a file of its own: the Secret's folder under SECRETS_FOLDER, and the key.
+ */
+
+#define SECRETS_FOLDER "/etc/alertscaler/"
+#define LOGIN_MAX      ((size_t)500) /* it stands in an item */
+#define DEPTH_MAX      8             /* of lists in lists */
+
+struct keda_login {
+    struct convert *convert;
+    const struct raw_trigger_data *data;
+    const struct as_yaml_node *spec; /* of the authentication; NULL: none is known */
+    struct as_buf text;              /* the rows of `http_config` */
+    struct as_buf tls, headers;      /* the rows of `tls_config` and `http_headers` */
+    struct as_buf secrets;           /* names of Secrets that are needed as folders */
+    const char *advice;              /* what a person does by hand; NULL: nothing */
+};
+
+static const char *keda_find_text(const struct as_yaml_node *map, const char *key)
+{
+    const struct as_yaml_node *node = as_yaml_find(map, key);
+    return node && node->kind == AS_YAML_SCALAR && !as_yaml_is_null(node) && node->size > 0
+               ? node->text
+               : NULL;
+}
+
+/* The `spec` of the authentication in a document, or in a list of objects. */
+static const struct as_yaml_node *find_authentication(const struct as_yaml_node *node,
+                                                      const struct raw_authentication_ref *of,
+                                                      const char *space, unsigned depth)
+{
+    const struct as_yaml_node *items =
+        node->kind == AS_YAML_LIST ? node : as_yaml_find(node, "items");
+    const struct as_yaml_node *found = NULL;
+    if (items) {
+        for (uint32_t i = 0;
+             items->kind == AS_YAML_LIST && depth < DEPTH_MAX && !found && i < items->count; i++)
+            found = find_authentication(items->items[i], of, space, depth + 1);
+        return found;
+    }
+    const struct as_yaml_node *meta = as_yaml_find(node, "metadata");
+    const char *own = keda_find_text(meta, "namespace");
+    const bool is_here = strcmp(of->kind, "ClusterTriggerAuthentication") == 0 || !own || !space ||
+                         strcmp(own, space) == 0;
+    return is_here && as_str_equal(keda_find_text(node, "kind"), of->kind) &&
+                   as_str_equal(keda_find_text(meta, "name"), of->name)
+               ? as_yaml_find(node, "spec")
+               : NULL;
+}
+
+static const struct as_yaml_node *find_authentication_spec(const struct convert *convert,
+                                                           const struct raw_trigger *trigger,
+                                                           const char *space)
+{
+    const struct as_yaml_node *spec = NULL;
+    for (size_t i = 0; trigger->authentication.name && !spec && i < convert->tree_count; i++)
+        spec = find_authentication(as_yaml_get_root(convert->trees[i]), &trigger->authentication,
+                                   space, 0);
+    return spec;
+}
+
+/* The row of `secretTargetRef` for a parameter; NULL: none. */
+static const struct as_yaml_node *find_secret(const struct keda_login *login, const char *parameter)
+{
+    const struct as_yaml_node *list = as_yaml_find(login->spec, "secretTargetRef");
+    for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
+        if (as_str_equal(keda_find_text(list->items[i], "parameter"), parameter))
+            return list->items[i];
+    }
+    return NULL;
+}
+
+static void append_row(struct as_buf *out, const char *key)
+{
+    as_buf_printf(out, "%s%s: ", out->size > 0 ? ", " : "", key);
+}
+
+/* The file of a parameter. Its Secret joins the list. */
+static const char *find_file(struct keda_login *login, const char *parameter)
+{
+    const struct as_yaml_node *row = find_secret(login, parameter);
+    const char *secret = keda_find_text(row, "name"), *key = keda_find_text(row, "key");
+    if (!secret || !key)
+        return convert_text(login->convert, SECRETS_FOLDER "%s", parameter);
+    const char *list =
+        convert_text(login->convert, ", %s,", login->secrets.size > 0 ? login->secrets.data : "");
+    if (!strstr(list, convert_text(login->convert, ", %s,", secret)))
+        as_buf_printf(&login->secrets, "%s%.253s", login->secrets.size > 0 ? ", " : "", secret);
+    return convert_text(login->convert, SECRETS_FOLDER "%s/%s", secret, key);
+}
+
+/* A key with the file of a parameter. */
+static void append_file(struct keda_login *login, struct as_buf *out, const char *key,
+                        const char *parameter)
+{
+    append_row(out, key);
+    yaml_append_text(out, find_file(login, parameter));
+}
+
+static void append_map(struct as_buf *out, const char *key, const struct as_buf *rows)
+{
+    append_row(out, key);
+    as_buf_printf(out, "{%s}", rows->size > 0 ? rows->data : "");
+}
+
+/* Whether a header's text is likely a secret. */
+static bool is_secret_header(const char *name)
+{
+    static const char *const words[] = {"key", "token", "secret", "auth", "password", "cookie"};
+    bool is_secret = false;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(words); i++)
+        is_secret = is_secret || strcasestr(name, words[i]);
+    return is_secret;
+}
+
+static void add_header(struct keda_login *login, const char *name, const char *value)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf row = AS_BUF_INIT(LOGIN_MAX);
+    if (!schema_is_name(name)) {
+        login->advice = "`customHeaders` that are no names with texts";
+    } else if (strcasecmp(name, "Authorization") == 0) {
+        append_file(login, &row, "credentials_file", name);
+        append_map(&login->text, "authorization", &row);
+    } else if (is_secret_header(name)) {
+        as_buf_append_str(&row, "files: [");
+        yaml_append_text(&row, convert_text(login->convert, SECRETS_FOLDER "%s", name));
+        as_buf_append_char(&row, ']');
+        append_map(&login->headers, name, &row);
+    } else {
+        as_buf_append_str(&row, "values: [");
+        yaml_append_text(&row, value);
+        as_buf_append_char(&row, ']');
+        append_map(&login->headers, name, &row);
+    }
+}
+
+/* "X-A=b,X-C=d" */
+static void add_headers(struct keda_login *login)
+{
+    const char *text = login->data->headers ? login->data->headers : "";
+    while (*text) {
+        const size_t size = strcspn(text, ",");
+        const char *pair = convert_text(login->convert, "%.*s", (int)size, text);
+        const size_t name = strcspn(pair, "=");
+        add_header(login, convert_text(login->convert, "%.*s", (int)name, pair),
+                   pair[name] == '=' ? pair + name + 1 : "");
+        text += size + (text[size] == ',');
+    }
+    if (login->data->tenant)
+        add_header(login, "X-Scope-OrgID", login->data->tenant);
+}
+
+static void add_basic(struct keda_login *login)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf rows = AS_BUF_INIT(LOGIN_MAX);
+    append_file(login, &rows, "username_file", "username");
+    append_file(login, &rows, "password_file", "password");
+    append_map(&login->text, "basic_auth", &rows);
+}
+
+static void add_bearer(struct keda_login *login)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf rows = AS_BUF_INIT(LOGIN_MAX);
+    append_file(login, &rows, "credentials_file", "bearerToken");
+    append_map(&login->text, "authorization", &rows);
+}
+
+static void add_tls(struct keda_login *login)
+{
+    static const char *const rows[][2] = {
+        {"ca_file", "ca"}, {"cert_file", "cert"}, {"key_file", "key"}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        if (!login->spec || find_secret(login, rows[i][1]))
+            append_file(login, &login->tls, rows[i][0], rows[i][1]);
+    }
+}
+
+static void add_custom(struct keda_login *login)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf files = AS_BUF_INIT(LOGIN_MAX);
+    as_buf_append_str(&files, "files: [");
+    yaml_append_text(&files, find_file(login, "customAuthValue"));
+    as_buf_append_char(&files, ']');
+    append_map(&login->headers, "HEADER", &files);
+    login->advice = "HEADER: write the text of `customAuthHeader`";
+}
+
+static void add_modes(struct keda_login *login)
+{
+    static const struct {
+        const char *mode;
+        void (*add)(struct keda_login *login);
+    } rows[] = {
+        {"basic", add_basic}, {"bearer", add_bearer}, {"tls", add_tls}, {"custom", add_custom}};
+    const char *text = login->data->modes ? login->data->modes : "";
+    while (*text) {
+        const size_t start = strspn(text, " ,"), size = strcspn(text + start, " ,");
+        bool is_known = size == 0;
+        for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+            if (strlen(rows[i].mode) == size && memcmp(rows[i].mode, text + start, size) == 0) {
+                rows[i].add(login);
+                is_known = true;
+            }
+        }
+        if (!is_known)
+            login->advice = "`authModes` other than basic, bearer, tls and custom";
+        text += start + size;
+    }
+}
+
+static void add_amazon(struct keda_login *login, const struct as_yaml_node *identity)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf rows = AS_BUF_INIT(LOGIN_MAX);
+    const char *role = keda_find_text(identity, "roleArn");
+    if (login->data->aws_region) {
+        append_row(&rows, "region");
+        yaml_append_text(&rows, login->data->aws_region);
+    }
+    if (role) {
+        append_row(&rows, "role_arn");
+        yaml_append_text(&rows, role);
+    }
+    append_map(&login->text, "sigv4", &rows);
+    if (find_secret(login, "awsAccessKeyID"))
+        login->advice = "put the access key into a profile: docs/sources.md";
+}
+
+static void add_azure(struct keda_login *login, const struct as_yaml_node *identity)
+{
+    static const char *const clouds[][2] = {{"AzureUSGovernmentCloud", "AzureGovernment"},
+                                            {"AzureChinaCloud", "AzureChina"}};
+    static const char *const ids[][2] = {{"identityId", "client_id"},
+                                         {"identityTenantId", "tenant_id"}};
+    AS_CLEANUP(as_buf_deinit) struct as_buf rows = AS_BUF_INIT(LOGIN_MAX);
+    AS_CLEANUP(as_buf_deinit) struct as_buf keys = AS_BUF_INIT(LOGIN_MAX);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(clouds) && login->data->azure_cloud; i++) {
+        if (strcasecmp(clouds[i][0], login->data->azure_cloud) == 0) {
+            append_row(&rows, "cloud");
+            as_buf_append_str(&rows, clouds[i][1]);
+        }
+    }
+    for (size_t i = 0; i < AS_ARRAY_SIZE(ids); i++) {
+        const char *id = keda_find_text(identity, ids[i][0]);
+        if (id) {
+            append_row(&keys, ids[i][1]);
+            yaml_append_text(&keys, id);
+        }
+    }
+    append_map(&rows, "workload_identity", &keys);
+    append_map(&login->text, "azuread", &rows);
+}
+
+static void add_google(struct keda_login *login)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf rows = AS_BUF_INIT(LOGIN_MAX);
+    if (find_secret(login, "GoogleApplicationCredentials"))
+        append_file(login, &rows, "credentials_file", "GoogleApplicationCredentials");
+    append_map(&login->text, "google_iam", &rows);
+}
+
+/* KEDA accepts no pod identity beside `authModes`. */
+static void add_identity(struct keda_login *login)
+{
+    const struct as_yaml_node *identity = as_yaml_find(login->spec, "podIdentity");
+    const char *provider = keda_find_text(identity, "provider");
+    const bool is_amazon =
+        provider && (strcmp(provider, "aws") == 0 || strcmp(provider, "aws-eks") == 0);
+    if (is_amazon || login->data->aws_region)
+        add_amazon(login, identity);
+    else if (as_str_equal(provider, "azure-workload"))
+        add_azure(login, identity);
+    else if (as_str_equal(provider, "gcp") || find_secret(login, "GoogleApplicationCredentials"))
+        add_google(login);
+    else if (provider && strcmp(provider, "none") != 0)
+        login->advice = "a pod identity other than aws, azure-workload and gcp";
+}
+
+static void keda_login_deinit(struct keda_login *login)
+{
+    as_buf_deinit(&login->text);
+    as_buf_deinit(&login->tls);
+    as_buf_deinit(&login->headers);
+    as_buf_deinit(&login->secrets);
+}
+
+/* The rows of `http_config`; "": none. Advice for the rest goes to the trigger. */
+static const char *find_login(struct convert *convert, const struct plan_target *target,
+                              const struct raw_trigger *trigger,
+                              const struct raw_trigger_data *data, const char **secrets_out)
+{
+    AS_CLEANUP(keda_login_deinit)
+    struct keda_login login = {
+        .convert = convert,
+        .data = data,
+        .spec = find_authentication_spec(convert, trigger, target->space),
+        .text = AS_BUF_INIT(LOGIN_MAX),
+        .tls = AS_BUF_INIT(LOGIN_MAX),
+        .headers = AS_BUF_INIT(LOGIN_MAX),
+        .secrets = AS_BUF_INIT(LOGIN_MAX),
+    };
+    if (data->modes)
+        add_modes(&login);
+    else
+        add_identity(&login);
+    add_headers(&login);
+    if (data->unsafe && strcasecmp(data->unsafe, "true") == 0) {
+        append_row(&login.tls, "insecure_skip_verify");
+        as_buf_append_str(&login.tls, "true");
+    }
+    if (login.tls.size > 0)
+        append_map(&login.text, "tls_config", &login.tls);
+    if (login.headers.size > 0)
+        append_map(&login.text, "http_headers", &login.headers);
+    if (trigger->authentication.name && !login.spec)
+        login.advice = "its authentication is not in the files: convert both together";
+    if (as_buf_check(&login.text) < 0 || as_buf_check(&login.tls) < 0 ||
+        as_buf_check(&login.headers) < 0) {
+        login.advice = "it is too long";
+        login.text.size = 0;
+    }
+    if (login.advice)
+        convert_hint(
+            convert, trigger->node,
+            "the login is `prometheus.http_config` in alertscaler.yaml, and a part is left "
+            "to you: %s",
+            login.advice);
+    *secrets_out =
+        login.secrets.size > 0 ? as_arena_strdup(&convert->arena, login.secrets.data) : NULL;
+    return login.text.size > 0 ? as_arena_strdup(&convert->arena, login.text.data) : "";
+}
+
 /* --- prometheus --- */
 
-/* alertscaler asks one Prometheus. */
-static void check_server(struct convert *convert, const struct raw_trigger *trigger,
-                         const char *server)
+/* alertscaler sends its queries to one Prometheus, with one login. */
+static void check_server(struct convert *convert, const struct plan_target *target,
+                         const struct raw_trigger *trigger, const struct raw_trigger_data *data)
 {
+    const char *server = data->server, *secrets = NULL;
+    const char *login = find_login(convert, target, trigger, data, &secrets);
     if (!convert->server) {
         convert->server = server;
+        convert->login = login;
         convert_hint(convert, trigger->node,
                      "alertscaler.yaml says where Prometheus is: "
-                     "`prometheus: {url: '%.200s'}`",
-                     server);
+                     "`prometheus: {url: '%.200s'%s%s%s}`%s%.100s",
+                     server, *login ? ", http_config: {" : "", login, *login ? "}" : "",
+                     secrets ? ". Mount Secrets under " SECRETS_FOLDER ": " : "",
+                     secrets ? secrets : "");
     } else if (strcmp(convert->server, server) != 0) {
         convert_lose(
             convert, trigger->node,
             "the Prometheus at %.200s: alertscaler asks one, and another ScaledObject names "
             "%.200s. Convert them apart, for two alertscalers, or ask one that has both",
             server, convert->server);
+    } else if (*login && strcmp(convert->login, login) != 0) {
+        convert_hint(convert, trigger->node,
+                     "its login is `http_config: {%.500s}`, but alertscaler has one login for "
+                     "Prometheus, that of the first trigger. Use a login that may read all series",
+                     login);
     }
 }
 
@@ -507,7 +861,7 @@ static void add_prometheus(struct convert *convert, struct plan_target *target,
     const char *query = find_query(convert, trigger, &data, floor, goal, milli);
     if (!query)
         return;
-    check_server(convert, trigger, data.server);
+    check_server(convert, target, trigger, &data);
     if (strcmp(data.ignore_null, "false") != 0)
         convert_hint(convert, trigger->node,
                      "no data is 0 to KEDA (`ignoreNullValues`), and here it keeps the size. For 0 "

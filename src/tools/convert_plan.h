@@ -129,6 +129,7 @@ struct convert {
     size_t target_count, target_capacity;
     size_t object_count;
     const char *server; /* the first Prometheus that a ScaledObject names */
+    const char *login;  /* the rows of its `http_config`; "": none */
     const char *shown;  /* the object that is being read, for items */
     size_t item_start;  /* its first item */
     bool has_lost;      /* its sizes may be wrong */

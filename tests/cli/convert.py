@@ -7,6 +7,7 @@ import pathlib
 import random
 import re
 import resource
+import shutil
 import signal
 import stat
 import subprocess
@@ -58,6 +59,96 @@ class Case(unittest.TestCase):
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
             self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr[-2000:])
         return rules
+
+
+def scaled(authentication=None, **metadata):
+    trigger = {"type": "prometheus", "metadata": {"serverAddress": "https://prometheus:9090", "query": "sum(x)", "threshold": "5",
+                                                  "ignoreNullValues": "false", **metadata}}
+    if authentication is not None:
+        trigger["authenticationRef"] = authentication
+    return {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"scaleTargetRef": {"name": "web"}, "triggers": [trigger]}}
+
+
+def authentication(kind="TriggerAuthentication", namespace="shop", parameters=(), **identity):
+    meta = {"name": "login"} if kind.startswith("Cluster") else {"name": "login", "namespace": namespace}
+    return {"apiVersion": "keda.sh/v1alpha1", "kind": kind, "metadata": meta,
+            "spec": {"secretTargetRef": [{"parameter": name, "name": "metrics", "key": f"{name}.txt"} for name in parameters],
+                     **({"podIdentity": identity} if identity else {})}}
+
+
+class Logins(Case):
+    """A login of KEDA's prometheus trigger: the YAML that a hint shows is what `check` accepts."""
+    def convert(self, *objects):
+        self.write(*objects)
+        shutil.rmtree(self.out, ignore_errors=True)
+        done = self.run_convert()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        hint = re.search(r"alertscaler.yaml says where Prometheus is: `(prometheus: .*?)`", done.stdout).group(1)
+        (self.folder / "alertscaler.yaml").write_text(f"rule_files: []\n{hint}\n", encoding="utf-8")
+        checked = subprocess.run([PROGRAM, "check", "--syntax-only"], cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        self.check_result()
+        return yaml.safe_load(hint)["prometheus"].get("http_config"), done.stdout
+
+    def test_each_login(self):
+        ref, file = {"name": "login"}, "/etc/alertscaler/metrics/{}.txt".format
+        basic = {"basic_auth": {"username_file": file("username"), "password_file": file("password")}}
+        for expected, objects in (
+                (None, [scaled()]),
+                (None, [scaled(ref), authentication(provider="none")]),
+                (basic, [scaled(ref, authModes="basic"), authentication(parameters=["username", "password"])]),
+                ({"authorization": {"credentials_file": file("bearerToken")}},
+                 [authentication(parameters=["bearerToken"]), scaled(ref, authModes="bearer")]),
+                ({**basic, "tls_config": {"ca_file": file("ca"), "insecure_skip_verify": True}},
+                 [scaled(ref, authModes="tls, basic", unsafeSsl="true"), authentication(parameters=["username", "password", "ca"])]),
+                ({"tls_config": {"cert_file": file("cert"), "key_file": file("key")}},
+                 [scaled(ref, authModes="tls"), authentication(parameters=["cert", "key"])]),
+                ({"http_headers": {"HEADER": {"files": [file("customAuthValue")]}}},
+                 [scaled(ref, authModes="custom"), authentication(parameters=["customAuthHeader", "customAuthValue"])]),
+                ({"http_headers": {"X-Scope-OrgID": {"values": ["shop"]}, "X-Api-Key": {"files": ["/etc/alertscaler/X-Api-Key"]}}},
+                 [scaled(customHeaders="X-Scope-OrgID=shop,X-Api-Key=hunter2")]),
+                ({"authorization": {"credentials_file": "/etc/alertscaler/Authorization"}}, [scaled(customHeaders="Authorization=Bearer hunter2")]),
+                ({"sigv4": {"region": "eu-west-1"}}, [scaled(awsRegion="eu-west-1")]),
+                ({"sigv4": {"region": "eu-west-1", "role_arn": "arn:aws:iam::123456789012:role/reader"}},
+                 [scaled(ref, awsRegion="eu-west-1"), authentication(provider="aws", roleArn="arn:aws:iam::123456789012:role/reader")]),
+                ({"sigv4": {}}, [scaled(ref), authentication(provider="aws-eks")]),
+                ({"azuread": {"workload_identity": {}}}, [scaled(ref), authentication(provider="azure-workload")]),
+                ({"azuread": {"cloud": "AzureChina", "workload_identity": {"client_id": "a-b", "tenant_id": "c-d"}}},
+                 [scaled(ref, cloud="AzureChinaCloud"), authentication(provider="azure-workload", identityId="a-b", identityTenantId="c-d")]),
+                ({"google_iam": {}}, [scaled(ref), authentication(provider="gcp")]),
+                ({"google_iam": {"credentials_file": file("GoogleApplicationCredentials")}},
+                 [scaled(ref), authentication(parameters=["GoogleApplicationCredentials"])]),
+                ({"google_iam": {}}, [scaled({"name": "login", "kind": "ClusterTriggerAuthentication"}),
+                                      authentication(provider="aws"), authentication("ClusterTriggerAuthentication", provider="gcp")]),
+                ({"google_iam": {}}, [{"apiVersion": "v1", "kind": "List", "items": [
+                    authentication(namespace="other", provider="aws"), authentication(provider="gcp"), scaled(ref)]}])):
+            with self.subTest(expected=expected):
+                found, said = self.convert(*objects)
+                self.assertEqual(found, expected)
+                self.assertNotIn("hunter2", said)
+                self.assertNotIn("is left to you", said.replace("left to you: HEADER", ""))
+                self.assertEqual("Mount Secrets under /etc/alertscaler/: metrics\n" in said, "/metrics/" in str(expected), said)
+
+    def test_a_part_that_is_left_to_a_person(self):
+        ref = {"name": "login"}
+        for advice, objects in (("its authentication is not in the files: convert both together", [scaled(ref, authModes="basic")]),
+                                ("its authentication is not in the files: convert both together", [scaled(ref), authentication(namespace="other")]),
+                                ("`authModes` other than basic, bearer, tls and custom", [scaled(ref, authModes="oauth"), authentication()]),
+                                ("a pod identity other than aws, azure-workload and gcp", [scaled(ref), authentication(provider="vault")]),
+                                ("HEADER: write the text of `customAuthHeader`", [scaled(ref, authModes="custom"), authentication()]),
+                                ("put the access key into a profile: docs/sources.md",
+                                 [scaled(ref, awsRegion="a"), authentication(parameters=["awsAccessKeyID", "awsSecretAccessKey"])]),
+                                ("`customHeaders` that are no names with texts", [scaled(customHeaders="a b=c")])):
+            with self.subTest(advice=advice):
+                self.assertIn(f"and a part is left to you: {advice}\n", self.convert(*objects)[1])
+
+    def test_another_login_at_the_same_server(self):
+        second = scaled(awsRegion="eu-west-1")
+        second["metadata"]["name"] = second["spec"]["scaleTargetRef"]["name"] = "other"
+        found, said = self.convert(scaled(customHeaders="X-A=b"), second)
+        self.assertEqual(found, {"http_headers": {"X-A": {"values": ["b"]}}})
+        self.assertIn("its login is `http_config: {sigv4: {region: eu-west-1}}`, but alertscaler has one login for Prometheus", said)
 
 
 class Folders(Case):
