@@ -485,7 +485,8 @@ static const struct as_yaml_node *find_authentication_spec(const struct convert 
 }
 
 /* The row of `secretTargetRef` for a parameter; NULL: none. */
-static const struct as_yaml_node *find_secret(const struct keda_login *login, const char *parameter)
+static const struct as_yaml_node *keda_find_secret(const struct keda_login *login,
+                                                   const char *parameter)
 {
     const struct as_yaml_node *list = as_yaml_find(login->spec, "secretTargetRef");
     for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
@@ -495,15 +496,15 @@ static const struct as_yaml_node *find_secret(const struct keda_login *login, co
     return NULL;
 }
 
-static void append_row(struct as_buf *out, const char *key)
+static void keda_append_row(struct as_buf *out, const char *key)
 {
     as_buf_printf(out, "%s%s: ", out->size > 0 ? ", " : "", key);
 }
 
 /* The file of a parameter. Its Secret joins the list. */
-static const char *find_file(struct keda_login *login, const char *parameter)
+static const char *keda_find_file(struct keda_login *login, const char *parameter)
 {
-    const struct as_yaml_node *row = find_secret(login, parameter);
+    const struct as_yaml_node *row = keda_find_secret(login, parameter);
     const char *secret = keda_find_text(row, "name"), *key = keda_find_text(row, "key");
     if (!secret || !key)
         return convert_text(login->convert, SECRETS_FOLDER "%s", parameter);
@@ -515,16 +516,16 @@ static const char *find_file(struct keda_login *login, const char *parameter)
 }
 
 /* A key with the file of a parameter. */
-static void append_file(struct keda_login *login, struct as_buf *out, const char *key,
-                        const char *parameter)
+static void keda_append_file(struct keda_login *login, struct as_buf *out, const char *key,
+                             const char *parameter)
 {
-    append_row(out, key);
-    yaml_append_text(out, find_file(login, parameter));
+    keda_append_row(out, key);
+    yaml_append_text(out, keda_find_file(login, parameter));
 }
 
-static void append_map(struct as_buf *out, const char *key, const struct as_buf *rows)
+static void keda_append_map(struct as_buf *out, const char *key, const struct as_buf *rows)
 {
-    append_row(out, key);
+    keda_append_row(out, key);
     as_buf_printf(out, "{%s}", rows->size > 0 ? rows->data : "");
 }
 
@@ -538,85 +539,87 @@ static bool is_secret_header(const char *name)
     return is_secret;
 }
 
-static void add_header(struct keda_login *login, const char *name, const char *value)
+static void keda_add_header(struct keda_login *login, const char *name, const char *value)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf row = AS_BUF_INIT(LOGIN_MAX);
     if (!schema_is_name(name)) {
         login->advice = "`customHeaders` that are no names with texts";
     } else if (strcasecmp(name, "Authorization") == 0) {
-        append_file(login, &row, "credentials_file", name);
-        append_map(&login->text, "authorization", &row);
+        keda_append_file(login, &row, "credentials_file", name);
+        keda_append_map(&login->text, "authorization", &row);
     } else if (is_secret_header(name)) {
         as_buf_append_str(&row, "files: [");
         yaml_append_text(&row, convert_text(login->convert, SECRETS_FOLDER "%s", name));
         as_buf_append_char(&row, ']');
-        append_map(&login->headers, name, &row);
+        keda_append_map(&login->headers, name, &row);
     } else {
         as_buf_append_str(&row, "values: [");
         yaml_append_text(&row, value);
         as_buf_append_char(&row, ']');
-        append_map(&login->headers, name, &row);
+        keda_append_map(&login->headers, name, &row);
     }
 }
 
 /* "X-A=b,X-C=d" */
-static void add_headers(struct keda_login *login)
+static void keda_add_custom_headers(struct keda_login *login)
 {
     const char *text = login->data->headers ? login->data->headers : "";
     while (*text) {
         const size_t size = strcspn(text, ",");
         const char *pair = convert_text(login->convert, "%.*s", (int)size, text);
         const size_t name = strcspn(pair, "=");
-        add_header(login, convert_text(login->convert, "%.*s", (int)name, pair),
-                   pair[name] == '=' ? pair + name + 1 : "");
+        keda_add_header(login, convert_text(login->convert, "%.*s", (int)name, pair),
+                        pair[name] == '=' ? pair + name + 1 : "");
         text += size + (text[size] == ',');
     }
     if (login->data->tenant)
-        add_header(login, "X-Scope-OrgID", login->data->tenant);
+        keda_add_header(login, "X-Scope-OrgID", login->data->tenant);
 }
 
-static void add_basic(struct keda_login *login)
+static void keda_add_basic(struct keda_login *login)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf rows = AS_BUF_INIT(LOGIN_MAX);
-    append_file(login, &rows, "username_file", "username");
-    append_file(login, &rows, "password_file", "password");
-    append_map(&login->text, "basic_auth", &rows);
+    keda_append_file(login, &rows, "username_file", "username");
+    keda_append_file(login, &rows, "password_file", "password");
+    keda_append_map(&login->text, "basic_auth", &rows);
 }
 
-static void add_bearer(struct keda_login *login)
+static void keda_add_bearer(struct keda_login *login)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf rows = AS_BUF_INIT(LOGIN_MAX);
-    append_file(login, &rows, "credentials_file", "bearerToken");
-    append_map(&login->text, "authorization", &rows);
+    keda_append_file(login, &rows, "credentials_file", "bearerToken");
+    keda_append_map(&login->text, "authorization", &rows);
 }
 
-static void add_tls(struct keda_login *login)
+static void keda_add_tls(struct keda_login *login)
 {
     static const char *const rows[][2] = {
         {"ca_file", "ca"}, {"cert_file", "cert"}, {"key_file", "key"}};
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        if (!login->spec || find_secret(login, rows[i][1]))
-            append_file(login, &login->tls, rows[i][0], rows[i][1]);
+        if (!login->spec || keda_find_secret(login, rows[i][1]))
+            keda_append_file(login, &login->tls, rows[i][0], rows[i][1]);
     }
 }
 
-static void add_custom(struct keda_login *login)
+static void keda_add_custom(struct keda_login *login)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf files = AS_BUF_INIT(LOGIN_MAX);
     as_buf_append_str(&files, "files: [");
-    yaml_append_text(&files, find_file(login, "customAuthValue"));
+    yaml_append_text(&files, keda_find_file(login, "customAuthValue"));
     as_buf_append_char(&files, ']');
-    append_map(&login->headers, "HEADER", &files);
+    keda_append_map(&login->headers, "HEADER", &files);
     login->advice = "HEADER: write the text of `customAuthHeader`";
 }
 
-static void add_modes(struct keda_login *login)
+static void keda_add_modes(struct keda_login *login)
 {
     static const struct {
         const char *mode;
         void (*add)(struct keda_login *login);
-    } rows[] = {
-        {"basic", add_basic}, {"bearer", add_bearer}, {"tls", add_tls}, {"custom", add_custom}};
+    } rows[] = {{"basic", keda_add_basic},
+                {"bearer", keda_add_bearer},
+                {"tls", keda_add_tls},
+                {"custom", keda_add_custom}};
     const char *text = login->data->modes ? login->data->modes : "";
     while (*text) {
         const size_t start = strspn(text, " ,"), size = strcspn(text + start, " ,");
@@ -633,24 +636,24 @@ static void add_modes(struct keda_login *login)
     }
 }
 
-static void add_amazon(struct keda_login *login, const struct as_yaml_node *identity)
+static void keda_add_amazon(struct keda_login *login, const struct as_yaml_node *identity)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf rows = AS_BUF_INIT(LOGIN_MAX);
     const char *role = keda_find_text(identity, "roleArn");
     if (login->data->aws_region) {
-        append_row(&rows, "region");
+        keda_append_row(&rows, "region");
         yaml_append_text(&rows, login->data->aws_region);
     }
     if (role) {
-        append_row(&rows, "role_arn");
+        keda_append_row(&rows, "role_arn");
         yaml_append_text(&rows, role);
     }
-    append_map(&login->text, "sigv4", &rows);
-    if (find_secret(login, "awsAccessKeyID"))
+    keda_append_map(&login->text, "sigv4", &rows);
+    if (keda_find_secret(login, "awsAccessKeyID"))
         login->advice = "put the access key into a profile: docs/sources.md";
 }
 
-static void add_azure(struct keda_login *login, const struct as_yaml_node *identity)
+static void keda_add_azure(struct keda_login *login, const struct as_yaml_node *identity)
 {
     static const char *const clouds[][2] = {{"AzureUSGovernmentCloud", "AzureGovernment"},
                                             {"AzureChinaCloud", "AzureChina"}};
@@ -660,42 +663,43 @@ static void add_azure(struct keda_login *login, const struct as_yaml_node *ident
     AS_CLEANUP(as_buf_deinit) struct as_buf keys = AS_BUF_INIT(LOGIN_MAX);
     for (size_t i = 0; i < AS_ARRAY_SIZE(clouds) && login->data->azure_cloud; i++) {
         if (strcasecmp(clouds[i][0], login->data->azure_cloud) == 0) {
-            append_row(&rows, "cloud");
+            keda_append_row(&rows, "cloud");
             as_buf_append_str(&rows, clouds[i][1]);
         }
     }
     for (size_t i = 0; i < AS_ARRAY_SIZE(ids); i++) {
         const char *id = keda_find_text(identity, ids[i][0]);
         if (id) {
-            append_row(&keys, ids[i][1]);
+            keda_append_row(&keys, ids[i][1]);
             yaml_append_text(&keys, id);
         }
     }
-    append_map(&rows, "workload_identity", &keys);
-    append_map(&login->text, "azuread", &rows);
+    keda_append_map(&rows, "workload_identity", &keys);
+    keda_append_map(&login->text, "azuread", &rows);
 }
 
-static void add_google(struct keda_login *login)
+static void keda_add_google(struct keda_login *login)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf rows = AS_BUF_INIT(LOGIN_MAX);
-    if (find_secret(login, "GoogleApplicationCredentials"))
-        append_file(login, &rows, "credentials_file", "GoogleApplicationCredentials");
-    append_map(&login->text, "google_iam", &rows);
+    if (keda_find_secret(login, "GoogleApplicationCredentials"))
+        keda_append_file(login, &rows, "credentials_file", "GoogleApplicationCredentials");
+    keda_append_map(&login->text, "google_iam", &rows);
 }
 
 /* KEDA accepts no pod identity beside `authModes`. */
-static void add_identity(struct keda_login *login)
+static void keda_add_identity(struct keda_login *login)
 {
     const struct as_yaml_node *identity = as_yaml_find(login->spec, "podIdentity");
     const char *provider = keda_find_text(identity, "provider");
     const bool is_amazon =
         provider && (strcmp(provider, "aws") == 0 || strcmp(provider, "aws-eks") == 0);
     if (is_amazon || login->data->aws_region)
-        add_amazon(login, identity);
+        keda_add_amazon(login, identity);
     else if (as_str_equal(provider, "azure-workload"))
-        add_azure(login, identity);
-    else if (as_str_equal(provider, "gcp") || find_secret(login, "GoogleApplicationCredentials"))
-        add_google(login);
+        keda_add_azure(login, identity);
+    else if (as_str_equal(provider, "gcp") ||
+             keda_find_secret(login, "GoogleApplicationCredentials"))
+        keda_add_google(login);
     else if (provider && strcmp(provider, "none") != 0)
         login->advice = "a pod identity other than aws, azure-workload and gcp";
 }
@@ -709,9 +713,9 @@ static void keda_login_deinit(struct keda_login *login)
 }
 
 /* The rows of `http_config`; "": none. Advice for the rest goes to the trigger. */
-static const char *find_login(struct convert *convert, const struct plan_target *target,
-                              const struct raw_trigger *trigger,
-                              const struct raw_trigger_data *data, const char **secrets_out)
+static const char *keda_find_login(struct convert *convert, const struct plan_target *target,
+                                   const struct raw_trigger *trigger,
+                                   const struct raw_trigger_data *data, const char **secrets_out)
 {
     AS_CLEANUP(keda_login_deinit)
     struct keda_login login = {
@@ -724,18 +728,18 @@ static const char *find_login(struct convert *convert, const struct plan_target 
         .secrets = AS_BUF_INIT(LOGIN_MAX),
     };
     if (data->modes)
-        add_modes(&login);
+        keda_add_modes(&login);
     else
-        add_identity(&login);
-    add_headers(&login);
+        keda_add_identity(&login);
+    keda_add_custom_headers(&login);
     if (data->unsafe && strcasecmp(data->unsafe, "true") == 0) {
-        append_row(&login.tls, "insecure_skip_verify");
+        keda_append_row(&login.tls, "insecure_skip_verify");
         as_buf_append_str(&login.tls, "true");
     }
     if (login.tls.size > 0)
-        append_map(&login.text, "tls_config", &login.tls);
+        keda_append_map(&login.text, "tls_config", &login.tls);
     if (login.headers.size > 0)
-        append_map(&login.text, "http_headers", &login.headers);
+        keda_append_map(&login.text, "http_headers", &login.headers);
     if (trigger->authentication.name && !login.spec)
         login.advice = "its authentication is not in the files: convert both together";
     if (as_buf_check(&login.text) < 0 || as_buf_check(&login.tls) < 0 ||
@@ -761,7 +765,7 @@ static void check_server(struct convert *convert, const struct plan_target *targ
                          const struct raw_trigger *trigger, const struct raw_trigger_data *data)
 {
     const char *server = data->server, *secrets = NULL;
-    const char *login = find_login(convert, target, trigger, data, &secrets);
+    const char *login = keda_find_login(convert, target, trigger, data, &secrets);
     if (!convert->server) {
         convert->server = server;
         convert->login = login;
