@@ -14,14 +14,17 @@ def missing():
 
 
 class VictoriaMetrics:
-    def __init__(self, directory, name=PEER):
+    """flags: more of its command line. With -http.pathPrefix, `url` has the prefix."""
+
+    def __init__(self, directory, name=PEER, flags=()):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         address = f"127.0.0.1:{free_port()}"
-        self.url = f"http://{address}"
+        prefix = [flag.partition("=")[2] for flag in flags if flag.startswith("-http.pathPrefix=")]
+        self.url = f"http://{address}{''.join(prefix)}"
         self.process = Process(name, [
             peers.find(PEER) / "victoria-metrics", f"-storageDataPath={self.directory / 'data'}", f"-httpListenAddr={address}",
-            "-retentionPeriod=100y", "-search.latencyOffset=0s",
+            "-retentionPeriod=100y", "-search.latencyOffset=0s", *flags,
         ], self.directory)
 
     def start(self):

@@ -1,0 +1,240 @@
+"""docs/sources.md: each recipe as the page shows it, with another host, against the real server where it can be had on this machine:
+VictoriaMetrics. Before a real Prometheus stands a server that accepts only the requests of Thanos, Mimir, Cortex or Grafana Cloud,
+as far as their documentation says: path, tenant, password. And rules/firing-alert.yaml follows the alerts of a real Prometheus."""
+import base64
+import json
+import re
+import subprocess
+import time
+import urllib.parse
+
+import pytest
+import yaml
+
+from harness import victoriametrics
+from harness.daemon import ROOT, find_binary
+from harness.http import Server, request
+from harness.victoriametrics import VictoriaMetrics
+from harness.wait import eventually, steadily
+
+pytestmark = pytest.mark.monitoring
+
+PAGE = (ROOT / "docs/sources.md").read_text(encoding="utf-8")
+JOBS = 40                       # of which each worker does ten
+
+
+def read_recipes(heading):
+    """The configurations of a section, in the order of the page."""
+    section = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL).group(1)
+    blocks = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", section, re.MULTILINE | re.DOTALL)]
+    return [block["prometheus"] for block in blocks if "prometheus" in block]
+
+
+def read_recipes_of_start():
+    blocks = re.findall(r"^```yaml\n(.*?)^```", PAGE.split("\n## ")[0], re.MULTILINE | re.DOTALL)
+    return [yaml.safe_load(block)["prometheus"] for block in blocks]
+
+
+def place(recipe, base, files=None):
+    """The recipe with the scheme, host and port of `base`, and with files of the test."""
+    url = urllib.parse.urlsplit(recipe["url"])
+    text = json.dumps({**recipe, "url": base + url.path})
+    for name, path in (files or {}).items():
+        assert name in text, text
+        text = text.replace(name, str(path))
+    return json.loads(text)
+
+
+@pytest.fixture
+def group(node_group):
+    return node_group(size=1)
+
+
+@pytest.fixture
+def follow(make_daemon, group):
+    """A daemon whose rule follows the jobs at this Prometheus."""
+    def follow(prometheus):
+        rules = {"targets": {"workers": {"node_group": {"provider": "mine", "url": group.url}, "min": 1, "max": 10, "enforce_bounds": True,
+                                         "cooldown": {"up": "0s", "down": "0s"}}},
+                 "rules": [{"name": "jobs", "always": True, "target": "workers", "every": "1s",
+                            "track": {"average_value": 10, "query": "sum(jobs_waiting)"}}]}
+        return make_daemon(rules, {"providers": {"mine": {"type": "http"}}, "prometheus": prometheus})
+
+    return follow
+
+
+@pytest.fixture
+def prometheus(make_prometheus, exporter):
+    exporter.set("jobs_waiting", JOBS)
+    server = make_prometheus(targets=[exporter.address])
+    eventually(lambda: server.query("sum(jobs_waiting)"), what="the jobs are in Prometheus")
+    return server
+
+
+class Gate:
+    """A server that passes requests for one path, with these headers, to Prometheus. `status`: the answer to all others."""
+
+    def __init__(self, prometheus, path, headers, status, warnings=()):
+        self.prometheus, self.path, self.headers, self.status, self.warnings = prometheus, path, headers, status, warnings
+        self.passed, self.refused = 0, 0
+        self._server = Server(self._handle)
+        self.url = self._server.url
+
+    def _handle(self, asked):
+        if asked.method != "POST" or asked.path not in (f"{self.path}/api/v1/query", f"{self.path}/api/v1/format_query"):
+            self.refused += 1
+            return 404, {}, b"404 page not found"
+        if any(asked.headers.get(name) != value for name, value in self.headers.items()):
+            self.refused += 1
+            return self.status, {}, b"no org id\n"
+        answer = request("POST", self.prometheus.url + asked.path.removeprefix(self.path), asked.body,
+                         {"Content-Type": asked.headers["Content-Type"]})
+        self.passed += 1
+        body = answer.json
+        return answer.status, {}, {**body, "warnings": list(self.warnings)} if self.warnings else body
+
+    def stop(self):
+        self._server.stop()
+
+
+def reason(daemon):
+    return daemon.target("workers")["last_decision"]["reason"]
+
+
+def test_prometheus(follow, group, prometheus):
+    recipe, = read_recipes_of_start()
+    follow(place(recipe, prometheus.url))
+    eventually(lambda: group.size == 4)
+
+
+@pytest.fixture
+def make_victoriametrics(started, tmp_path):
+    if victoriametrics.missing():
+        pytest.skip(victoriametrics.missing())
+
+    def make(*flags):
+        server = VictoriaMetrics(tmp_path / "victoriametrics", flags=flags)
+        server = started(server).start()
+        server.write(f"jobs_waiting {JOBS} {int(time.time() * 1000) - 5000}\n")
+        return server
+
+    return make
+
+
+def test_victoriametrics(follow, group, make_victoriametrics):
+    single, cluster = read_recipes("VictoriaMetrics")
+    assert urllib.parse.urlsplit(cluster["url"]).path == "/select/0/prometheus"
+    server = make_victoriametrics()
+    follow(place(single, server.url))
+    eventually(lambda: group.size == 4)
+
+
+def test_the_path_of_victoriametrics_cluster(follow, group, make_victoriametrics):
+    _, cluster = read_recipes("VictoriaMetrics")
+    server = make_victoriametrics("-http.pathPrefix=/select/0/prometheus")
+    follow(place(cluster, server.url.removesuffix("/select/0/prometheus")))
+    eventually(lambda: group.size == 4)
+
+
+TOKEN = "glc_reader"
+
+# heading, number of the recipe, path, headers, the answer without them
+GATED = {
+    "thanos": ("Thanos", 0, "", {}, 400),
+    "thanos-tenant": ("Thanos", 1, "", {"THANOS-TENANT": "shop"}, 400),
+    "mimir": ("Mimir", 0, "/prometheus", {"X-Scope-OrgID": "shop"}, 401),
+    "cortex": ("Cortex", 0, "/prometheus", {"X-Scope-OrgID": "shop"}, 401),
+    "grafana-cloud": ("Grafana Cloud", 0, "/api/prom",
+                      {"Authorization": "Basic " + base64.b64encode(f"123456:{TOKEN}".encode()).decode()}, 401),
+}
+
+
+def make_gated(started, prometheus, tmp_path, which, **options):
+    heading, number, path, headers, status = GATED[which]
+    gate = started(Gate(prometheus, path, headers, status, **options))
+    (tmp_path / "grafana.token").write_text(TOKEN + "\n")
+    files = {"/etc/alertscaler/grafana.token": tmp_path / "grafana.token"} if which == "grafana-cloud" else None
+    return gate, place(read_recipes(heading)[number], gate.url, files)
+
+
+@pytest.mark.parametrize("which", GATED)
+def test_a_server_that_accepts_only_the_recipe(started, follow, group, prometheus, tmp_path, which):
+    gate, recipe = make_gated(started, prometheus, tmp_path, which)
+    follow(recipe)
+    eventually(lambda: group.size == 4)
+    assert gate.passed > 0 and gate.refused == 0
+
+
+@pytest.mark.parametrize("which", [which for which, row in GATED.items() if row[3]])
+def test_without_the_login_no_size_changes(started, follow, group, prometheus, tmp_path, which):
+    """The gate can refuse: without the header, the recipe fails."""
+    gate, recipe = make_gated(started, prometheus, tmp_path, which)
+    daemon = follow({"url": recipe["url"]})
+    eventually(lambda: gate.refused > 1 and reason(daemon) == "metric_unavailable")
+    steadily(lambda: group.size == 1, 1)
+    assert gate.passed == 0
+
+
+def test_an_answer_without_a_store_changes_no_size(started, follow, group, prometheus, tmp_path):
+    """As Thanos answers by default."""
+    gate, recipe = make_gated(started, prometheus, tmp_path, "thanos", warnings=["receive series from Addr: store:10901: unavailable"])
+    daemon = follow(recipe)
+    eventually(lambda: gate.passed > 1 and reason(daemon) == "metric_unavailable")
+    steadily(lambda: group.size == 1, 1)
+    gate.warnings = ()
+    eventually(lambda: group.size == 4)
+
+
+def test_the_command_that_tests_a_configuration(started, follow, prometheus, tmp_path):
+    """`check --values` with the lines under `http_config`."""
+    gate, recipe = make_gated(started, prometheus, tmp_path, "mimir")
+    daemon = follow(recipe)
+    (tmp_path / "http.yaml").write_text(yaml.safe_dump(recipe["http_config"]))
+    done = subprocess.run([find_binary(), "check", daemon.config_file, f"--prometheus={recipe['url']}",
+                           f"--http.config.file={tmp_path / 'http.yaml'}", "--values"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "1 series: 40, average_value: 10" in done.stdout, done.stdout + done.stderr
+    assert gate.refused == 0
+
+
+CLOUDS = ("Amazon Managed Service for Prometheus", "Azure Monitor workspace", "Google Cloud Managed Service for Prometheus",
+          "Grafana Cloud", "Mimir", "Cortex", "Thanos", "VictoriaMetrics", "Other services with OAuth 2.0")
+
+
+def test_no_recipe_has_a_warning(tmp_path):
+    headings = {heading for heading in re.findall(r"^## (.*)$", PAGE, re.MULTILINE) if read_recipes(heading)}
+    assert headings == set(CLOUDS)
+    for heading in CLOUDS:
+        for recipe in read_recipes(heading):
+            (tmp_path / "alertscaler.yaml").write_text(yaml.safe_dump({"rule_files": [], "receiver": {"users": [{"name": "a"}]},
+                                                                       "prometheus": recipe}))
+            done = subprocess.run([find_binary(), "check", "--syntax-only", "--lint-fatal"], cwd=tmp_path, capture_output=True, text=True,
+                                  check=False)
+            assert (done.returncode, done.stderr) == (0, ""), (heading, done.stderr)
+
+
+def test_a_rule_that_follows_the_alerts_of_prometheus(make_daemon, make_prometheus, exporter, group):
+    """rules/firing-alert.yaml, with shorter times and another target; there is no Alertmanager."""
+    rules = yaml.safe_load((ROOT / "rules/firing-alert.yaml").read_text(encoding="utf-8"))
+    target = rules["targets"]["payments"]
+    del target["kubernetes"]
+    target.update(node_group={"provider": "mine", "url": group.url}, cooldown={"up": "1s", "down": "1s"})
+    for rule in rules["rules"]:
+        rule["every"] = "1s"
+    exporter.set("busy", 0)
+    exporter.set("idle", 0)
+    server = make_prometheus(targets=[exporter.address], rules=[
+        {"alert": "PaymentsBusy", "expr": "busy > 0"}, {"alert": "PaymentsIdle", "expr": "idle > 0"}])
+    group.size = 6
+    daemon = make_daemon(rules, {"providers": {"mine": {"type": "http"}}, "prometheus": {"url": server.url}})
+    eventually(lambda: daemon.target("payments")["last_decision"]["reason"] == "no_change")
+    exporter.set("busy", 1)
+    eventually(lambda: group.size >= 14, what="6, 9, 14: half as many more at a time")
+    assert [put.body["size"] for put in group.puts][:2] == [9, 14]
+    exporter.set("busy", 0)
+    eventually(lambda: server.query('ALERTS{alertname="PaymentsBusy"}') == [])
+    eventually(lambda: daemon.target("payments")["last_decision"]["reason"] == "no_change")
+    top = group.size
+    steadily(lambda: group.size == top, 2)
+    exporter.set("idle", 1)
+    eventually(lambda: group.size == 4)
+    assert [put.body["size"] for put in group.puts][-2:] == [5, 4]
