@@ -240,11 +240,13 @@ static bool check_parameter(struct loader *loader, const struct as_yaml_node *na
             return false;
         }
     }
-    if (strcmp(name->text, "grant_type") != 0)
-        return true;
-    loader_report(loader, name,
-                  "alertscaler sends `grant_type: client_credentials`: leave `grant_type` out");
-    return false;
+    const bool is_grant = strcmp(name->text, "grant_type") == 0;
+    if (is_grant)
+        loader_report(loader, name,
+                      "alertscaler sends `grant_type: client_credentials`: leave `grant_type` out");
+    else if (name->size == 0)
+        loader_report(loader, name, "expected the name of a parameter, like `audience`");
+    return !is_grant && name->size > 0;
 }
 
 #define ENDPOINT_PARAMS_MAX 100

@@ -47,7 +47,7 @@ ONLY_CHECK = {
     "lists": r"in the list already|is already in the list|^another pod has this name",
     "rules without an alert": r"^an `always` rule (has no|with a fixed)|and an `always` rule has no alert|^write `always: true`",
     "logins": r"permits writes|secret is sent to this URL|^credentials do not stand in a URL|^expected a role|`\w+` does not stand here|"
-              r"^a secret does not stand|: leave `grant_type` out",
+              r"^a secret does not stand|: leave `grant_type` out|^expected the name of a parameter",
     "numbers": r"^expected (an integer|a number|true or false).*found `",
 }
 UNREADABLE = object()

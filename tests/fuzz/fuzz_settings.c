@@ -4,12 +4,46 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <alertscaler/base/url.h>
 #include <alertscaler/rules/config.h>
 
 #include "fuzz.h"
 
+static void check_azuread(const struct as_azuread_settings *azuread)
+{
+    FUZZ_CHECK(azuread->managed_identity.is_set + azuread->workload_identity.is_set +
+                   azuread->oauth.is_set ==
+               1);
+    FUZZ_CHECK(azuread->cloud);
+    FUZZ_CHECK(!azuread->oauth.is_set || (azuread->oauth.client_id && azuread->oauth.tenant_id &&
+                                          azuread->oauth.client_secret_file));
+}
+
+static void check_login(const struct as_http_settings *http)
+{
+    const struct as_oauth2_settings *oauth2 = &http->oauth2;
+    FUZZ_CHECK(http->login == AS_LOGIN_NONE ||
+               (!http->basic_auth.password_file && !http->authorization.credentials_file));
+    switch (http->login) {
+    case AS_LOGIN_NONE:
+    case AS_LOGIN_GOOGLE_IAM: break;
+    case AS_LOGIN_SIGV4: FUZZ_CHECK(!http->sigv4.external_id || http->sigv4.role_arn); break;
+    case AS_LOGIN_AZUREAD: check_azuread(&http->azuread); break;
+    case AS_LOGIN_OAUTH2:
+        FUZZ_CHECK(oauth2->client_id && oauth2->client_secret_file && oauth2->token_url);
+        FUZZ_CHECK(as_url_is_private(oauth2->token_url));
+        FUZZ_CHECK(!oauth2->tls.cert_file == !oauth2->tls.key_file);
+        for (size_t i = 0; i < oauth2->scope_count; i++)
+            FUZZ_CHECK(*oauth2->scopes[i]);
+        for (size_t i = 0; i < oauth2->endpoint_param_count; i++)
+            FUZZ_CHECK(oauth2->endpoint_params[i].name && *oauth2->endpoint_params[i].value);
+        break;
+    }
+}
+
 static void check_http(const struct as_http_settings *http)
 {
+    check_login(http);
     FUZZ_CHECK(!http->tls.cert_file == !http->tls.key_file);
     FUZZ_CHECK(!http->basic_auth.password_file || !http->authorization.credentials_file);
     for (size_t i = 0; i < http->header_count; i++) {
