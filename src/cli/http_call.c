@@ -19,7 +19,7 @@
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/monitoring/http_auth.h>
+#include <alertscaler/login/http_auth.h>
 #include <alertscaler/port/http.h>
 #include <alertscaler/runtime/version.h>
 

@@ -19,8 +19,8 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/cloud/cloud_op.h>
-#include <alertscaler/cloud/sign.h>
+#include <alertscaler/login/cloud_op.h>
+#include <alertscaler/login/sign.h>
 
 #include "provider_answer.h"
 #include "providers.h"

@@ -18,7 +18,7 @@
 #include <alertscaler/base/protobuf.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
-#include <alertscaler/cloud/cloud_op.h>
+#include <alertscaler/login/cloud_op.h>
 
 #include "providers.h"
 

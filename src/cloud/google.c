@@ -13,7 +13,7 @@
  * A change of several requests is not left half done because an answer was lost: the request is
  * repeated, and its request id prevents a second execution.
  *
- * Not here: credentials, errors and request ids (credentials_google.c).
+ * Not here: credentials and errors (login/credentials_google.c).
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,12 +21,51 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <openssl/evp.h>
+
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/cloud/provider_group.h>
 
 #include "provider_answer.h"
 #include "providers.h"
+
+/* What both APIs have in common. */
+
+/* `project` of the group, else of the account, else of the environment, else of the credentials.
+ * NULL after failing the op. */
+static const char *google_find_project(struct as_group_op *op)
+{
+    const char *variable = op->op.get_variable("GOOGLE_CLOUD_PROJECT");
+    const char *const places[] = {as_target_ref_get(op->group, "project"),
+                                  as_account_get(op->account, "project"), variable,
+                                  op->credentials->project};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(places); i++) {
+        if (!as_str_is_empty(places[i]))
+            return places[i];
+    }
+    as_cloud_op_fail(&op->op, AS_CLOUD_OP_CONFIGURATION,
+                     "the project is not known: set `project` of the provider");
+    return NULL;
+}
+
+/* "requestId=UUID" for the change that `what` describes. The same change gets the same id, so that
+ * it is not carried out twice. Memory of the op. */
+static const char *google_make_request_id(struct as_group_op *op, const char *what)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    const char *text = as_cloud_op_print(&op->op, "%s\n%s", op->idempotency, what);
+    if (EVP_Digest(text, strlen(text), digest, &size, EVP_sha256(), NULL) != 1)
+        abort();
+    digest[6] = (unsigned char)((digest[6] & 0x0F) | 0x40); /* in the form of a random UUID */
+    digest[8] = (unsigned char)((digest[8] & 0x3F) | 0x80);
+    AS_CLEANUP(as_buf_deinit) struct as_buf hex = AS_BUF_INIT(32);
+    as_encode_hex(&hex, digest, 16);
+    return as_cloud_op_print(&op->op, "requestId=%.8s-%.4s-%.4s-%.4s-%.12s", hex.data, hex.data + 8,
+                             hex.data + 12, hex.data + 16, hex.data + 20);
+}
 
 /* Managed instance groups: one, or several that form one node group. An instance's id is
  * ZONE/GROUP/NAME. An operation is projects/P/PLACE/operations/NAME; several operations have spaces

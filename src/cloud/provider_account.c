@@ -23,11 +23,11 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/cloud/cloud_op.h>
 #include <alertscaler/http/client.h>
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/kube_client.h>
-#include <alertscaler/monitoring/http_auth.h>
+#include <alertscaler/login/cloud_op.h>
+#include <alertscaler/login/http_auth.h>
 
 struct op_call;
 

@@ -10,7 +10,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/cloud/cloud_op.h>
+#include <alertscaler/login/cloud_op.h>
 #include <alertscaler/cloud/provider_group.h>
 #include <alertscaler/rules/provider_kind.h>
 #include <alertscaler/rules/web_config.h>

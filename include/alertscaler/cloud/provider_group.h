@@ -2,7 +2,7 @@
  * Node groups of a provider: the calls on a group, and the table of providers.
  *
  * A provider is one file of pure code, which speaks the provider's API through an op
- * (cloud/cloud_op.h), a row in the table (src/cloud/provider_table.c), and a row with its keys
+ * (login/cloud_op.h), a row in the table (src/cloud/provider_table.c), and a row with its keys
  * (src/rules/provider_keys.c). If instances can be named, a scale-down never sets a lower size: it
  * removes the chosen instances.
  */
@@ -15,9 +15,9 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/cloud/cloud_op.h>
-#include <alertscaler/cloud/provider_credentials.h>
-#include <alertscaler/cloud/sign.h>
+#include <alertscaler/login/cloud_op.h>
+#include <alertscaler/login/provider_credentials.h>
+#include <alertscaler/login/sign.h>
 #include <alertscaler/decide/observation.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/port/group_view.h>
@@ -61,9 +61,6 @@ struct as_group_op {
     bool is_done;        /* POLL: the operation is over; with a fault: it failed */
     void *state;         /* private to the provider; memory of the op */
 };
-
-/* What a file refers to: another file to read, or a program to run. */
-typedef void as_provider_names_fn(void *context, const char *path, bool is_program);
 
 struct as_group_provider {
     const char *type;    /* of its kind: rules/provider_kind.h */

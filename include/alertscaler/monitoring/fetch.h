@@ -10,7 +10,7 @@
 
 #include <alertscaler/base/error.h>
 #include <alertscaler/model/source.h>
-#include <alertscaler/monitoring/http_auth.h>
+#include <alertscaler/login/http_auth.h>
 #include <alertscaler/monitoring/monitoring.h>
 
 /* Finds the server's message in the body of an error; "" if there is none. */

@@ -2,11 +2,11 @@
  * credentials.h, sign.h: the common parts of all providers' credentials: options, files with a
  * secret, bearer tokens.
  */
-#include <alertscaler/cloud/provider_credentials.h>
+#include <alertscaler/login/provider_credentials.h>
 
 #include <errno.h>
 
-#include <alertscaler/cloud/sign.h>
+#include <alertscaler/login/sign.h>
 
 #include "op_driver.h"
 

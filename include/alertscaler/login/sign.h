@@ -2,8 +2,8 @@
  * Signatures of requests: each function adds header lines to an otherwise complete request. Pure:
  * the caller gives the time. 0; or a negative errno with an error if the credentials cannot sign.
  */
-#ifndef ALERTSCALER_CLOUD_SIGN_H
-#define ALERTSCALER_CLOUD_SIGN_H
+#ifndef ALERTSCALER_LOGIN_SIGN_H
+#define ALERTSCALER_LOGIN_SIGN_H
 
 #include <stddef.h>
 
@@ -11,8 +11,8 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/cloud/cloud_op.h>
-#include <alertscaler/cloud/provider_credentials.h>
+#include <alertscaler/login/cloud_op.h>
+#include <alertscaler/login/provider_credentials.h>
 
 struct as_sign_scope {
     const char *region, *service;

@@ -4,7 +4,7 @@
  *
  * Not here: where credentials come from (provider_credentials.h).
  */
-#include <alertscaler/cloud/sign.h>
+#include <alertscaler/login/sign.h>
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * Credentials of Google Cloud, and what its APIs have in common: errors, projects, request ids.
+ * Credentials of Google Cloud, and what its APIs have in common: errors.
  *
  * Errors are described in https://cloud.google.com/apis/design/errors and
  * https://cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability.
@@ -23,9 +23,8 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
-
-#include "provider_answer.h"
-#include "providers.h"
+#include <alertscaler/login/cloud_answer.h>
+#include <alertscaler/login/cloud_credentials.h>
 
 /* JSON Web Tokens. */
 
@@ -185,36 +184,6 @@ static bool google_is_good(struct as_cloud_op *op)
 const json_t *google_take_answer(struct as_cloud_op *op)
 {
     return google_is_good(op) ? answer_json(op) : NULL;
-}
-
-const char *google_find_project(struct as_group_op *op)
-{
-    const char *variable = op->op.get_variable("GOOGLE_CLOUD_PROJECT");
-    const char *const places[] = {as_target_ref_get(op->group, "project"),
-                                  as_account_get(op->account, "project"), variable,
-                                  op->credentials->project};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(places); i++) {
-        if (!as_str_is_empty(places[i]))
-            return places[i];
-    }
-    as_cloud_op_fail(&op->op, AS_CLOUD_OP_CONFIGURATION,
-                     "the project is not known: set `project` of the provider");
-    return NULL;
-}
-
-const char *google_make_request_id(struct as_group_op *op, const char *what)
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned size = 0;
-    const char *text = as_cloud_op_print(&op->op, "%s\n%s", op->idempotency, what);
-    if (EVP_Digest(text, strlen(text), digest, &size, EVP_sha256(), NULL) != 1)
-        abort();
-    digest[6] = (unsigned char)((digest[6] & 0x0F) | 0x40); /* in the form of a random UUID */
-    digest[8] = (unsigned char)((digest[8] & 0x3F) | 0x80);
-    AS_CLEANUP(as_buf_deinit) struct as_buf hex = AS_BUF_INIT(32);
-    as_encode_hex(&hex, digest, 16);
-    return as_cloud_op_print(&op->op, "requestId=%.8s-%.4s-%.4s-%.4s-%.12s", hex.data, hex.data + 8,
-                             hex.data + 12, hex.data + 16, hex.data + 20);
 }
 
 /* Where credentials are found, and their tokens */

@@ -1,7 +1,7 @@
 /*
- * provider_answer.h: foreign JSON and XML, valid and hostile.
+ * cloud_answer.h: foreign JSON and XML, valid and hostile.
  */
-#include "cloud/provider_answer.h"
+#include <alertscaler/login/cloud_answer.h>
 
 #include "op_driver.h"
 

@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include <alertscaler/cloud/sign.h>
+#include <alertscaler/login/sign.h>
 
 #include "op_driver.h"
 #include "source_root.h"
@@ -66,7 +66,7 @@ static inline void signing_check_vectors(const struct signing *signing, const ch
 {
     char path[512];
     json_error_t problem;
-    snprintf(path, sizeof(path), TEST_SOURCE_ROOT "/tests/unit/cloud/vectors/%s", name);
+    snprintf(path, sizeof(path), TEST_SOURCE_ROOT "/tests/unit/login/vectors/%s", name);
     json_t *file = json_load_file(path, 0, &problem);
     cr_assert_not_null(file, "%s", problem.text);
     const json_t *rows = json_object_get(file, "vectors");

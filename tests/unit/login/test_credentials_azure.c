@@ -3,7 +3,7 @@
  */
 #include "op_driver.h"
 
-#include "cloud/providers.h"
+#include <alertscaler/login/cloud_credentials.h>
 
 #define TOKEN_URL "https://login.microsoftonline.com/ten-1/oauth2/v2.0/token"
 #define SCOPE     "&scope=https%3A%2F%2Fmanagement.azure.com%2F.default"

@@ -12,9 +12,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
-
-#include "provider_answer.h"
-#include "providers.h"
+#include <alertscaler/login/cloud_answer.h>
+#include <alertscaler/login/cloud_credentials.h>
 
 /* A setting: the account's option, else environment variables. */
 struct setting {

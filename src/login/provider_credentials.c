@@ -1,7 +1,7 @@
 /*
  * Credentials: see the header.
  */
-#include <alertscaler/cloud/provider_credentials.h>
+#include <alertscaler/login/provider_credentials.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,9 +12,8 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
-
-#include "provider_answer.h"
-#include "providers.h"
+#include <alertscaler/login/cloud_answer.h>
+#include <alertscaler/login/cloud_credentials.h>
 
 #define METADATA_ENDPOINT   "http://169.254.169.254"
 #define METADATA_TIMEOUT_US (3 * AS_US_PER_S)

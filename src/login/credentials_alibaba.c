@@ -13,10 +13,9 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/cloud/sign.h>
-
-#include "provider_answer.h"
-#include "providers.h"
+#include <alertscaler/login/cloud_answer.h>
+#include <alertscaler/login/cloud_credentials.h>
+#include <alertscaler/login/sign.h>
 
 #define METADATA_ENDPOINT   "http://100.100.100.200"
 #define METADATA_TIMEOUT_US (2 * AS_US_PER_S)

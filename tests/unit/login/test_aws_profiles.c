@@ -9,7 +9,7 @@
 
 #include <alertscaler/base/str.h>
 
-#include "cloud/providers.h"
+#include <alertscaler/login/cloud_credentials.h>
 
 static struct as_arena arena = {.chunks = NULL};
 static struct aws_profiles profiles;

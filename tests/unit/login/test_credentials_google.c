@@ -8,9 +8,9 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 
-#include "cloud/providers.h"
 #include "op_driver.h"
 #include "source_root.h"
+#include <alertscaler/login/cloud_credentials.h>
 
 #define FILE_PATH "/etc/google.json"
 #define TOKEN     "{\"access_token\":\"ya29.token\",\"expires_in\":3599,\"token_type\":\"Bearer\"}"
@@ -24,7 +24,7 @@ static json_t *vectors;
 
 static void init(void)
 {
-    vectors = json_load_file(TEST_SOURCE_ROOT "/tests/unit/cloud/vectors/google.json", 0, NULL);
+    vectors = json_load_file(TEST_SOURCE_ROOT "/tests/unit/login/vectors/google.json", 0, NULL);
     cr_assert_not_null(vectors);
 }
 

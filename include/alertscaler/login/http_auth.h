@@ -2,8 +2,8 @@
  * Prometheus' `http_config`: connection and authentication settings of an HTTP service. Secrets are
  * in files, which are checked before each request and read again when they have changed.
  */
-#ifndef ALERTSCALER_MONITORING_HTTP_AUTH_H
-#define ALERTSCALER_MONITORING_HTTP_AUTH_H
+#ifndef ALERTSCALER_LOGIN_HTTP_AUTH_H
+#define ALERTSCALER_LOGIN_HTTP_AUTH_H
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>

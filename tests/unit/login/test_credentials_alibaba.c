@@ -3,8 +3,8 @@
  */
 #include <errno.h>
 
-#include "cloud/providers.h"
 #include "op_driver.h"
+#include <alertscaler/login/cloud_credentials.h>
 
 static struct driver_source given;
 static struct as_cloud_op *const op = &given.op.op;

@@ -3,8 +3,8 @@
  */
 #include <errno.h>
 
-#include "cloud/providers.h"
 #include "op_driver.h"
+#include <alertscaler/login/cloud_credentials.h>
 
 #define FORM_HEADER "Content-Type: application/x-www-form-urlencoded; charset=utf-8\n"
 #define CREDENTIALS "/h/.aws/credentials"

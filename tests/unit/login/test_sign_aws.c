@@ -2,7 +2,7 @@
  * sign.h, sign.h: signatures of AWS are those of its own client library (vectors/make_aws.py),
  * and its published test suite's.
  */
-#include <alertscaler/cloud/sign.h>
+#include <alertscaler/login/sign.h>
 
 #include "signing.h"
 

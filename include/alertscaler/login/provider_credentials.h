@@ -1,11 +1,11 @@
 /*
  * Credentials of a cloud, and a chain of sources for them, in the order of the vendor's own tools.
- * Each source is an op (cloud/cloud_op.h). It ends with credentials; with "not here", and the next
+ * Each source is an op (login/cloud_op.h). It ends with credentials; with "not here", and the next
  * source is asked; or with an error, which ends the chain: a source that is set up but does not
  * work must not be skipped.
  */
-#ifndef ALERTSCALER_CLOUD_PROVIDER_CREDENTIALS_H
-#define ALERTSCALER_CLOUD_PROVIDER_CREDENTIALS_H
+#ifndef ALERTSCALER_LOGIN_PROVIDER_CREDENTIALS_H
+#define ALERTSCALER_LOGIN_PROVIDER_CREDENTIALS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/cloud/cloud_op.h>
+#include <alertscaler/login/cloud_op.h>
 #include <alertscaler/rules/settings.h>
 
 struct as_provider_credentials { /* owned texts, wiped when freed; NULL: not known */
@@ -40,6 +40,9 @@ static inline struct as_credentials_op *as_credentials_get(struct as_cloud_op *o
 {
     return (struct as_credentials_op *)op;
 }
+
+/* What a file refers to: another file to read, or a program to run. */
+typedef void as_provider_names_fn(void *context, const char *path, bool is_program);
 
 struct as_credentials_source {
     const char *name; /* as in messages: "environment", "instance metadata" */

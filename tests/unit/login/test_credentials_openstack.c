@@ -4,7 +4,7 @@
  */
 #include "op_driver.h"
 
-#include "cloud/providers.h"
+#include <alertscaler/login/cloud_credentials.h>
 
 #define URL "https://keystone:5000/v3/auth/tokens"
 #define ENDPOINT(interface, region, url)                                                           \

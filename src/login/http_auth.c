@@ -2,7 +2,7 @@
  * Prometheus' `http_config`: see the header. Header lines are built for each request, because each
  * file may have changed; they are wiped before they are freed.
  */
-#include <alertscaler/monitoring/http_auth.h>
+#include <alertscaler/login/http_auth.h>
 
 #include <stdlib.h>
 #include <string.h>

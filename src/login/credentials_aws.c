@@ -23,11 +23,10 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
-#include <alertscaler/cloud/provider_credentials.h>
-#include <alertscaler/cloud/sign.h>
-
-#include "provider_answer.h"
-#include "providers.h"
+#include <alertscaler/login/cloud_answer.h>
+#include <alertscaler/login/cloud_credentials.h>
+#include <alertscaler/login/provider_credentials.h>
+#include <alertscaler/login/sign.h>
 
 /*
  * Profiles. An indented line belongs to the key above it, as a nested setting of one service, which

@@ -1,7 +1,7 @@
 /*
  * cloud_op.h: turns, faults by transport and status, limits.
  */
-#include <alertscaler/cloud/cloud_op.h>
+#include <alertscaler/login/cloud_op.h>
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /*
  * Cloud operations: see the header.
  */
-#include <alertscaler/cloud/cloud_op.h>
+#include <alertscaler/login/cloud_op.h>
 
 #include <stdarg.h>
 #include <stdio.h>

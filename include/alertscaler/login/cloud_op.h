@@ -11,8 +11,8 @@
  *   as_cloud_op_ask(op, "GET", "%s/groups/%s", base, name);
  *   as_cloud_op_send(op, "get_group", on_group);
  */
-#ifndef ALERTSCALER_CLOUD_CLOUD_OP_H
-#define ALERTSCALER_CLOUD_CLOUD_OP_H
+#ifndef ALERTSCALER_LOGIN_CLOUD_OP_H
+#define ALERTSCALER_LOGIN_CLOUD_OP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
  */
 #include <errno.h>
 
-#include <alertscaler/cloud/sign.h>
+#include <alertscaler/login/sign.h>
 
 #include "signing.h"
 
