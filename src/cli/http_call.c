@@ -82,7 +82,10 @@ struct http_session *http_session_open(const struct as_adapters *adapters, const
         abort();
     session->outside =
         adapters->new_outside(session->base, &session_clock, session_ignore_transfer, NULL);
-    session->auth = as_http_auth_new(http, &session_clock);
+    const struct as_access_env *env = adapters->get_env(session->outside);
+    session->auth = as_http_auth_new(
+        http, &(struct as_login_env){adapters->get_http(session->outside), env->loop, env->runner,
+                                     &session_clock, env->get_variable});
     return session;
 }
 
@@ -118,7 +121,8 @@ static void http_on_done(void *context, const struct as_http_response *response)
         return;
     case AS_HTTP_TIMEOUT: session->outcome = -ETIMEDOUT; break;
     case AS_HTTP_UNREACHABLE:
-    case AS_HTTP_BROKEN: session->outcome = -EIO; break;
+    case AS_HTTP_BROKEN:
+    case AS_HTTP_UNSENT: session->outcome = -EIO; break;
     }
     as_error_set(session->error, "%s", response->error);
 }
@@ -128,11 +132,12 @@ static int session_send(struct http_session *session, const char *path, const st
                         size_t max, struct as_buf *body_io, struct as_error *error)
 {
     static const char *const extra[] = {"Content-Type: application/x-www-form-urlencoded", NULL};
-    struct as_http *http = session->adapters->get_http(session->outside);
+    struct as_http *http = as_http_auth_get_port(session->auth);
     AS_CLEANUP(as_free_p) char *url = as_xasprintf("%s%s", session->url, path);
     struct as_http_request request = {
         .method = form ? "POST" : "GET",
         .url = url,
+        .headers = form ? extra : NULL,
         .body = form ? form->data : NULL,
         .body_size = form ? form->size : 0,
         .timeout_us = TIMEOUT_US,
@@ -141,9 +146,6 @@ static int session_send(struct http_session *session, const char *path, const st
         .operation = "query_range",
     };
 
-    int status = as_http_auth_apply(session->auth, form ? extra : NULL, &request, error);
-    if (status)
-        return status;
     session->is_done = false;
     session->status = 0;
     session->body = body_io;

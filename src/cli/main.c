@@ -128,6 +128,8 @@ static struct as_source_port *new_source(struct as_outside *outside,
         .observer = observer,
         .judged = judged,
         .observer_context = context,
+        .runner = outside->env.runner,
+        .get_variable = outside->env.get_variable,
     };
     return as_monitoring_new(settings, &env);
 }
@@ -135,9 +137,14 @@ static struct as_source_port *new_source(struct as_outside *outside,
 static struct as_messenger *new_messenger(struct as_outside *outside,
                                           const struct as_settings *settings)
 {
-    return as_receivers_new(settings, &(struct as_source_env){.http = outside->env.http,
-                                                              .loop = outside->env.loop,
-                                                              .clock = outside->env.clock});
+    const struct as_source_env env = {
+        .http = outside->env.http,
+        .loop = outside->env.loop,
+        .clock = outside->env.clock,
+        .runner = outside->env.runner,
+        .get_variable = outside->env.get_variable,
+    };
+    return as_receivers_new(settings, &env);
 }
 
 /* Runs the store in an API server: an event loop that nothing else runs. */

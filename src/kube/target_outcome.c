@@ -78,6 +78,7 @@ void as_outcome_init(struct as_outcome *outcome, const struct as_http_response *
     switch (response->outcome) {
     case AS_HTTP_ANSWERED: init_answered(outcome, response, now); break;
     case AS_HTTP_UNREACHABLE:
+    case AS_HTTP_UNSENT:
         outcome->reason = AS_REASON_UNREACHABLE;
         outcome->is_ambiguous = false;
         break;

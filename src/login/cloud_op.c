@@ -206,7 +206,6 @@ static void cloud_op_respond(struct as_cloud_op *op, as_wall_time now)
     else
         on_response(op);
     op->answer = NULL;
-    op->is_unsent = false;
     op->content = NULL;
     op->content_size = 0;
 }
@@ -225,20 +224,11 @@ void as_cloud_op_on_response(struct as_cloud_op *op, as_wall_time now,
                              const struct as_http_response *answer)
 {
     op->answer = answer;
-    op->http_status = answer->outcome == AS_HTTP_ANSWERED ? answer->status : 0;
-    op->retry_after_us = as_retry_after_parse(answer->retry_after, now);
-    take_request_id(op, answer);
-    cloud_op_respond(op, now);
-}
-
-void as_cloud_op_on_unsent(struct as_cloud_op *op, as_wall_time now, const char *error)
-{
-    const struct as_http_response none = {
-        AS_HTTP_UNREACHABLE, .body = "",     .etag = "",     .retry_after = "",
-        .content_type = "",  .location = "", .error = error,
-    };
-    op->answer = &none;
-    op->is_unsent = true;
+    if (answer->outcome != AS_HTTP_UNSENT) {
+        op->http_status = answer->outcome == AS_HTTP_ANSWERED ? answer->status : 0;
+        op->retry_after_us = as_retry_after_parse(answer->retry_after, now);
+        take_request_id(op, answer);
+    }
     cloud_op_respond(op, now);
 }
 
@@ -280,11 +270,12 @@ static void judge_transport(struct as_cloud_op *op)
         [AS_HTTP_BROKEN] = AS_CLOUD_OP_RETRY,
         [AS_HTTP_TIMEOUT] = AS_CLOUD_OP_TIMEOUT,
         [AS_HTTP_TOO_LARGE] = AS_CLOUD_OP_CONFIGURATION,
+        [AS_HTTP_UNSENT] = AS_CLOUD_OP_CONFIGURATION,
     };
     const struct as_http_response *answer = op->answer;
-    as_cloud_op_fail(op, op->is_unsent ? AS_CLOUD_OP_CONFIGURATION : faults[answer->outcome],
-                     "%s: %s", op->request.operation, answer->error);
-    op->is_ambiguous = op->request.is_change && answer->outcome != AS_HTTP_UNREACHABLE;
+    as_cloud_op_fail(op, faults[answer->outcome], "%s: %s", op->request.operation, answer->error);
+    op->is_ambiguous = op->request.is_change && answer->outcome != AS_HTTP_UNREACHABLE &&
+                       answer->outcome != AS_HTTP_UNSENT;
 }
 
 void as_cloud_op_take_request_id(struct as_cloud_op *op, const char *id)

@@ -253,6 +253,7 @@ struct aws_search {    /* memory of the op */
     const char *config_path, *credentials_path;
     struct aws_role roles[AWS_ROLES_MAX]; /* the last is assumed first */
     size_t role_count;
+    size_t own_roles;         /* those of the account's options: the first of `roles`, or none */
     struct aws_role identity; /* assumed by a web identity, whose token is in this file: */
     const char *token_path;
     const char *token; /* sent with the present source's requests; NULL: no token */
@@ -511,7 +512,7 @@ static void aws_search_found_in(struct as_credentials_op *op, const json_t *docu
 static void aws_search_not_here(struct as_credentials_op *op)
 {
     const struct aws_search *search = op->state;
-    if (search->role_count > 0)
+    if (search->role_count > search->own_roles)
         as_cloud_op_fail(&op->op, AS_CLOUD_OP_CONFIGURATION,
                          "profile %s: where its credentials are to come from, there are none",
                          search->roles[search->role_count - 1].profile);
@@ -912,8 +913,7 @@ static void aws_sts_assume_role(struct as_credentials_op *given)
     if (!sts_ask(given, "AssumeRole", role))
         return;
     if (as_sign_aws(op, &given->found, &scope, &error) != 0)
-        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "profile %s: %s", role->profile,
-                         error.text);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: %s", role->arn, error.text);
     else
         as_cloud_op_send_question(op, "assume_role", sts_on_role);
     op->request.is_timed = true;
@@ -1225,7 +1225,13 @@ static void aws_profile_begin_role(struct as_credentials_op *op)
 
 static void aws_begin(struct as_credentials_op *op, aws_search_fn *source)
 {
-    op->state = as_arena_alloc(&op->op.arena, 1, sizeof(struct aws_search));
+    struct aws_search *search = as_arena_alloc(&op->op.arena, 1, sizeof(*search));
+    const char *role = as_account_get(op->account, "role_arn");
+    op->state = search;
+    if (role)
+        search->roles[search->role_count++] = (struct aws_role){
+            .profile = "", .arn = role, .external_id = as_account_get(op->account, "external_id")};
+    search->own_roles = search->role_count;
     source(op);
 }
 

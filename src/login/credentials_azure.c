@@ -69,7 +69,8 @@ const char *azure_make_endpoint(struct as_cloud_op *op, const struct as_provider
 struct state {
     const char *tenant, *client;
     const char *authority;
-    const char *resource; /* the token's audience, with a slash at its end */
+    const char *resource; /* the token's audience */
+    const char *scope;    /* the same for Entra ID */
     const char *url;      /* of a metadata service */
     const char *secret;   /* value of its header, if it needs one */
     unsigned tries;
@@ -104,7 +105,10 @@ static bool prepare(struct as_credentials_op *credentials)
         .tenant = azure_auth_find(credentials, "tenant_id", "AZURE_TENANT_ID"),
         .client = azure_auth_find(credentials, "client_id", "AZURE_CLIENT_ID"),
         .authority = clean_url(op, "the authority", authority ? authority : cloud->authority),
-        .resource = as_cloud_op_print(op, "%s/", cloud->endpoint),
+        .resource =
+            credentials->scope ? credentials->scope : as_cloud_op_print(op, "%s/", cloud->endpoint),
+        .scope = as_cloud_op_print(op, "%s/.default",
+                                   credentials->scope ? credentials->scope : cloud->endpoint),
     };
     return state->authority != NULL;
 }
@@ -181,8 +185,8 @@ static void ask_entra(struct as_cloud_op *op, const char *proof_format, const ch
     as_cloud_op_header(op, "Content-Type: application/x-www-form-urlencoded");
     as_buf_printf(body, "grant_type=client_credentials&client_id=%s",
                   as_cloud_op_escaped(op, state->client));
-    as_buf_printf(body, "&scope=%s.default&%s%s", as_cloud_op_escaped(op, state->resource),
-                  proof_format, as_cloud_op_escaped(op, proof));
+    as_buf_printf(body, "&scope=%s&%s%s", as_cloud_op_escaped(op, state->scope), proof_format,
+                  as_cloud_op_escaped(op, proof));
     op->request.is_plain = true;
     as_cloud_op_send_question(op, "get_entra_token", azure_auth_on_token);
 }
@@ -354,3 +358,21 @@ const struct as_credentials_source azure_credentials[] = {
     {"managed identity", begin_managed},
     {0},
 };
+
+/* ---- one source alone ---- */
+
+static void begin_workload_alone(struct as_credentials_op *credentials)
+{
+    if (azure_auth_find(credentials, "federated_token_file", "AZURE_FEDERATED_TOKEN_FILE"))
+        begin_workload(credentials);
+    else
+        as_cloud_op_fail(&credentials->op, AS_CLOUD_OP_CONFIGURATION,
+                         "the token's file is not known: set `token_file_path`, or "
+                         "AZURE_FEDERATED_TOKEN_FILE");
+}
+
+const struct as_credentials_source azure_client_secret[] = {{"oauth", begin_secret}, {0}};
+const struct as_credentials_source azure_workload_identity[] = {
+    {"workload_identity", begin_workload_alone}, {0}};
+const struct as_credentials_source azure_managed_identity[] = {{"managed_identity", begin_managed},
+                                                               {0}};

@@ -289,10 +289,26 @@ static void google_on_token(struct as_cloud_op *op)
 /* Credentials from a file */
 
 #define SCOPE           "https://www.googleapis.com/auth/cloud-platform"
+#define IAM_SCOPE       "https://www.googleapis.com/auth/iam"
 #define TOKEN_URL       "https://oauth2.googleapis.com/token"
 #define STS_URL         "https://sts.googleapis.com/v1/token"
 #define LIFETIME_S      3600
 #define SUBJECT_HEADERS 16 /* of a request for a token to be exchanged */
+
+/* The scope of the token that is kept. */
+static const char *google_get_scope(struct as_cloud_op *op)
+{
+    const char *scope = as_credentials_get(op)->scope;
+    return scope ? scope : SCOPE;
+}
+
+/* The scope of the next token: one that is exchanged for another needs no more than that right. */
+static const char *google_get_next_scope(struct as_cloud_op *op)
+{
+    return as_credentials_get(op)->scope && google_get_state(op)->impersonation_url
+               ? IAM_SCOPE
+               : google_get_scope(op);
+}
 
 static void fail_misses(struct as_cloud_op *op, const char *key)
 {
@@ -358,8 +374,8 @@ static bool take_impersonation(struct as_cloud_op *op, const json_t *document,
         return true;
     const int32_t seconds =
         answer_size(document, "service_account_impersonation.token_lifetime_seconds", LIFETIME_S);
-    json_t *body =
-        json_pack("{s:[s], s:o}", "scope", SCOPE, "lifetime", json_sprintf("%ds", (int)seconds));
+    json_t *body = json_pack("{s:[s], s:o}", "scope", google_get_scope(op), "lifetime",
+                             json_sprintf("%ds", (int)seconds));
     if (json_array_size(delegates) > 0)
         json_object_set(body, "delegates", (json_t *)delegates);
     char *text = json_dumps(body, JSON_COMPACT);
@@ -376,10 +392,11 @@ static bool take_impersonation(struct as_cloud_op *op, const json_t *document,
 
 static void begin_document(struct as_cloud_op *op, const json_t *document, bool is_source);
 
-static char *print_claims(const char *email, const char *audience, as_wall_time now)
+static char *print_claims(const char *email, const char *scope, const char *audience,
+                          as_wall_time now)
 {
     const json_int_t issued = now.us / AS_US_PER_S;
-    json_t *claims = json_pack("{s:s, s:s, s:s, s:I, s:I}", "iss", email, "scope", SCOPE, "aud",
+    json_t *claims = json_pack("{s:s, s:s, s:s, s:I, s:I}", "iss", email, "scope", scope, "aud",
                                audience, "exp", issued + LIFETIME_S, "iat", issued);
     char *text = claims ? json_dumps(claims, JSON_COMPACT) : NULL;
     json_decref(claims);
@@ -405,7 +422,8 @@ static void begin_service_account(struct as_cloud_op *op, const json_t *document
         return;
     AS_CLEANUP(as_free_p)
     char *header = print_header(answer_text(document, "private_key_id"));
-    AS_CLEANUP(as_free_p) char *claims = print_claims(email, url, op->now);
+    AS_CLEANUP(as_free_p)
+    char *claims = print_claims(email, google_get_next_scope(op), url, op->now);
     if (!header || !claims)
         abort();
     ask_token(op, url);
@@ -462,7 +480,7 @@ static void google_exchange(struct as_cloud_op *op, const char *subject)
         as_cloud_op_header(op, "%s", state->basic);
     as_cloud_op_add_parameter(op, "grant_type", "urn:ietf:params:oauth:grant-type:token-exchange");
     as_cloud_op_add_parameter(op, "audience", state->audience);
-    as_cloud_op_add_parameter(op, "scope", SCOPE);
+    as_cloud_op_add_parameter(op, "scope", google_get_next_scope(op));
     as_cloud_op_add_parameter(op, "requested_token_type",
                               "urn:ietf:params:oauth:token-type:access_token");
     as_cloud_op_add_parameter(op, "subject_token", subject);
@@ -785,7 +803,8 @@ static void google_on_metadata_token(struct as_cloud_op *op)
     if (!google_take_token(op, &token))
         return;
     google_find(op, token);
-    if (!as_account_get(as_credentials_get(op)->account, "project") &&
+    if (!as_credentials_get(op)->scope &&
+        !as_account_get(as_credentials_get(op)->account, "project") &&
         !as_variable_find(op, "GOOGLE_CLOUD_PROJECT"))
         google_ask_metadata(op, "project/project-id", "metadata_project",
                             google_on_metadata_project);
@@ -793,8 +812,12 @@ static void google_on_metadata_token(struct as_cloud_op *op)
 
 static void google_begin_metadata(struct as_credentials_op *op)
 {
-    google_ask_metadata(&op->op, "instance/service-accounts/default/token", "metadata_token",
-                        google_on_metadata_token);
+    const char *scopes = op->scope ? as_cloud_op_print(&op->op, "?scopes=%s",
+                                                       as_cloud_op_escaped(&op->op, op->scope))
+                                   : "";
+    google_ask_metadata(
+        &op->op, as_cloud_op_print(&op->op, "instance/service-accounts/default/token%s", scopes),
+        "metadata_token", google_on_metadata_token);
 }
 
 const struct as_credentials_source google_credentials[] = {

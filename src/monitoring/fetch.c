@@ -65,6 +65,7 @@ static enum as_fetch_outcome judge(struct as_fetch *fetch, const struct as_http_
         as_error_set(&fetch->error, "unreachable: %s", response->error);
         break;
     case AS_HTTP_BROKEN: as_error_set(&fetch->error, "broke off: %s", response->error); break;
+    case AS_HTTP_UNSENT: as_error_set(&fetch->error, "%s", response->error); break;
     }
     return AS_FETCH_UNREACHABLE;
 }
@@ -133,19 +134,18 @@ void as_fetch_start(struct as_fetch *fetch, const struct as_server *server,
         .url = server->url,
         .body = body ? body->data : NULL,
         .body_size = body ? body->size : 0,
+        .headers = headers,
         .timeout_us = server->timeout_us,
         .max_response = server->max_response,
         .flow = flow ? *flow : (struct as_flow){0},
         .on_body = server->ignores_body ? ignore_body : NULL,
     };
-    struct as_error error = AS_ERROR_INIT;
     if (!server->url) {
         as_fetch_fail(fetch, server, "none is configured", done, context);
-    } else if (as_http_auth_apply(server->auth, headers, &request, &error) < 0) {
-        as_fetch_fail(fetch, server, error.text, done, context);
     } else {
+        struct as_http *http = as_http_auth_get_port(server->auth);
         begin(fetch, server, done, context);
-        fetch->transfer = server->env->http->start(server->env->http, &request, on_answer, fetch);
+        fetch->transfer = http->start(http, &request, on_answer, fetch);
     }
 }
 
@@ -154,8 +154,10 @@ void as_fetch_cancel(struct as_fetch *fetch)
     if (!fetch->server)
         return;
     const struct as_source_env *env = fetch->server->env;
-    if (fetch->transfer)
-        env->http->cancel(env->http, fetch->transfer);
+    if (fetch->transfer) {
+        struct as_http *http = as_http_auth_get_port(fetch->server->auth);
+        http->cancel(http, fetch->transfer);
+    }
     if (fetch->timer)
         env->loop->cancel_timer(env->loop, fetch->timer);
     fetch->transfer = NULL;

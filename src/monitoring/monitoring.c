@@ -95,11 +95,12 @@ static struct as_prometheus_source *prometheus_new(const struct as_prometheus_se
                                                    const struct as_source_env *env)
 {
     struct as_prometheus_source *source = as_xcalloc(1, sizeof(*source));
+    const struct as_login_env login = as_source_env_get_login(env);
     source->server = (struct as_server){
         .env = env,
         .word = "prometheus",
         .name = as_xstrdup("Prometheus"),
-        .auth = as_http_auth_new(&settings->http, env->clock),
+        .auth = as_http_auth_new(&settings->http, &login),
         .timeout_us = settings->timeout_us,
         .max_response = AS_QUERY_RESPONSE_MAX,
         .read_error = as_prometheus_decode_error,
@@ -498,7 +499,8 @@ static struct as_alertmanager_source *alertmanager_new(
     const struct as_alertmanager_settings *settings, const struct as_source_env *env)
 {
     struct as_alertmanager_source *source = as_xcalloc(1, sizeof(*source));
-    source->auth = as_http_auth_new(&settings->http, env->clock);
+    const struct as_login_env login = as_source_env_get_login(env);
+    source->auth = as_http_auth_new(&settings->http, &login);
     source->peer_count = settings->url_count > 0 ? settings->url_count : 1;
     source->peers = as_xcalloc(source->peer_count, sizeof(*source->peers));
     for (size_t i = 0; i < source->peer_count; i++)

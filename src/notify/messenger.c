@@ -87,7 +87,8 @@ static char *make_name(const struct as_notify_settings *settings, const char *ur
 static void init_receiver(struct receivers *receivers, struct receiver *receiver,
                           const struct as_notify_settings *settings)
 {
-    receiver->auth = as_http_auth_new(&settings->http, receivers->env.clock);
+    const struct as_login_env login = as_source_env_get_login(&receivers->env);
+    receiver->auth = as_http_auth_new(&settings->http, &login);
     receiver->server_count = settings->url_count;
     receiver->servers = as_xcalloc(settings->url_count, sizeof(*receiver->servers));
     receiver->content_type =

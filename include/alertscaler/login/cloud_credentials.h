@@ -89,11 +89,21 @@ void aws_profiles_read_names(const char *content, size_t size, as_provider_names
 const char **aws_split_command(struct as_arena *arena, const char *command) AS_MUST_USE;
 
 /*
+ * A token of a token server; needs `oauth2` of the op.
+ */
+
+extern const struct as_credentials_source oauth2_credentials[];
+
+/*
  * Credentials and endpoints of Azure, in the order of its own libraries' default chain:
  * https://learn.microsoft.com/azure/developer/go/sdk/authentication/credential-chains
  */
 
 extern const struct as_credentials_source azure_credentials[];
+/* One source of them each; the source fails if it is not set up. */
+extern const struct as_credentials_source azure_client_secret[];
+extern const struct as_credentials_source azure_workload_identity[];
+extern const struct as_credentials_source azure_managed_identity[];
 
 /* Resource Manager's endpoint: the account's option `endpoint`, else that of its `cloud`; without a
  * slash at its end; memory of the op. NULL after failing the op. */

@@ -97,7 +97,6 @@ struct as_cloud_op {
     as_cloud_op_response_fn *on_response;
     /* received: */
     const struct as_http_response *answer;
-    bool is_unsent; /* `answer` is AS_HTTP_UNREACHABLE: the login in http_config cannot be read */
     const char *content; /* NUL-terminated */
     size_t content_size;
     int error_number;
@@ -124,8 +123,6 @@ void as_cloud_op_deinit(struct as_cloud_op *op); /* wipes request and bodies */
  * with AS_CLOUD_OP_CONFIGURATION. */
 void as_cloud_op_on_response(struct as_cloud_op *op, as_wall_time now,
                              const struct as_http_response *answer);
-/* The request was not sent, because its login cannot be read: AS_CLOUD_OP_CONFIGURATION. */
-void as_cloud_op_on_unsent(struct as_cloud_op *op, as_wall_time now, const char *error);
 void as_cloud_op_on_content(struct as_cloud_op *op, as_wall_time now, const char *content,
                             size_t size, int error_number);
 void as_cloud_op_on_time(struct as_cloud_op *op, as_wall_time now);

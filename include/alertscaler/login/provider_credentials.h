@@ -27,10 +27,19 @@ struct as_provider_credentials { /* owned texts, wiped when freed; NULL: not kno
 
 void as_credentials_deinit(struct as_provider_credentials *credentials);
 
+struct as_oauth2_ask { /* a token server, for all searches */
+    const struct as_oauth2_settings *settings;
+    bool sends_form; /* it accepts the secret in the form only; see credentials_oauth2.c */
+};
+
 struct as_credentials_op {
     struct as_cloud_op op; /* the first member: an op is cast to it */
     const struct as_provider_settings *account;
-    bool is_not_here; /* ended without credentials: this source is not set up */
+    /* What a token is for: Google's scope, Azure's audience without "/.default". NULL: the API of
+     * the cloud's machines. */
+    const char *scope;
+    struct as_oauth2_ask *oauth2; /* for oauth2_credentials; NULL */
+    bool is_not_here;             /* ended without credentials: this source is not set up */
     struct as_provider_credentials found;
     void *state; /* private to the source; memory of the op */
 };

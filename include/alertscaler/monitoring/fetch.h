@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include <alertscaler/base/error.h>
-#include <alertscaler/model/source.h>
 #include <alertscaler/login/http_auth.h>
+#include <alertscaler/model/source.h>
 #include <alertscaler/monitoring/monitoring.h>
 
 /* Finds the server's message in the body of an error; "" if there is none. */

@@ -12,6 +12,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/login/login_env.h>
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/http.h>
 #include <alertscaler/port/source.h>
@@ -33,7 +34,16 @@ struct as_source_env {
     void (*judged)(void *context, const char *written, enum as_query_verdict verdict,
                    const char *error);
     void *observer_context;
+    /* For logins: */
+    struct as_process_runner *runner;
+    const char *(*get_variable)(const char *name); /* as getenv */
 };
+
+/* For the `http_config` of a server. */
+static inline struct as_login_env as_source_env_get_login(const struct as_source_env *env)
+{
+    return (struct as_login_env){env->http, env->loop, env->runner, env->clock, env->get_variable};
+}
 
 /* Copies env, borrows the settings and what env points to. End it with the port's close, but not
  * from a callback. */

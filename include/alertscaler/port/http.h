@@ -72,7 +72,8 @@ enum as_http_outcome {
     AS_HTTP_UNREACHABLE, /* the server cannot have carried out the request */
     AS_HTTP_BROKEN,      /* failed after sending began: the request may have been carried out */
     AS_HTTP_TIMEOUT,     /* as BROKEN */
-    AS_HTTP_TOO_LARGE    /* as BROKEN */
+    AS_HTTP_TOO_LARGE,   /* as BROKEN */
+    AS_HTTP_UNSENT       /* its login failed: nothing was sent to the server (login/http_auth.h) */
 };
 
 struct as_http_response { /* valid during the callback */

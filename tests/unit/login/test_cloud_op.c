@@ -156,7 +156,7 @@ Test(cloud_op, a_request_without_its_login_was_not_sent)
     ask("GET");
     driver_respond(&op, (struct as_http_response){.status = 200, .body = "", .retry_after = "7"});
     ask("PUT");
-    as_cloud_op_on_unsent(&op, DRIVER_NOW, "token: No such file");
+    driver_break(&op, AS_HTTP_UNSENT, "token: No such file");
     driver_expect_end(&op, AS_CLOUD_OP_CONFIGURATION, "op: token: No such file");
     cr_expect_not(op.is_ambiguous);
     cr_expect_eq(op.http_status, 200);

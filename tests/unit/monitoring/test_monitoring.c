@@ -72,8 +72,12 @@ static void setup(void)
 
 static void open_port(void)
 {
-    const struct as_source_env env = {&world.http, &world.loop,  &world.clock,
-                                      count,       note_verdict, &world};
+    const struct as_source_env env = {.http = &world.http,
+                                      .loop = &world.loop,
+                                      .clock = &world.clock,
+                                      .observer = count,
+                                      .judged = note_verdict,
+                                      .observer_context = &world};
     port = as_monitoring_new(&settings, &env);
 }
 

@@ -1,0 +1,572 @@
+/*
+ * http_config with a login, against scripted servers: one request for a token at a time, tokens
+ * that expire, that are refused, that are none; one error each; no secret in any of them.
+ */
+#include <alertscaler/login/http_auth.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include "files.h"
+#include "world.h"
+
+#define TOKEN_URL "https://login.example.com/token"
+#define SECRET    "s3cret/+ ="
+#define BASIC     "Authorization: Basic Y2xpZW50OnMzY3JldCUyRiUyQiUyMCUzRA==\n"
+#define FORM      "grant_type=client_credentials&scope=metrics.read%20other"
+#define TYPE      "Content-Type: application/x-www-form-urlencoded\n"
+
+static struct world world;
+static struct as_http_settings settings;
+static struct as_http_auth *auth;
+static char directory[] = "/tmp/as-login-XXXXXX", secret[64];
+static const char *variables[8][2];
+
+static const char *get_variable(const char *name)
+{
+    for (size_t i = 0; variables[i][0]; i++)
+        if (strcmp(variables[i][0], name) == 0)
+            return variables[i][1];
+    return NULL;
+}
+
+static const char *scopes[] = {"metrics.read", "other"};
+
+static void setup(void)
+{
+    world_init(&world);
+    cr_assert_not_null(mkdtemp(directory));
+    snprintf(secret, sizeof(secret), "%s/secret", directory);
+    write_file(secret, SECRET "\n");
+    settings = (struct as_http_settings){
+        .login = AS_LOGIN_OAUTH2,
+        .oauth2 = {.client_id = "client",
+                   .client_secret_file = secret,
+                   .token_url = TOKEN_URL,
+                   .scopes = scopes,
+                   .scope_count = 2},
+    };
+}
+
+static void open_auth(void)
+{
+    const struct as_login_env env = {&world.http, &world.loop, &world.runner, &world.clock,
+                                     get_variable};
+    auth = as_http_auth_new(&settings, &env);
+}
+
+static void teardown(void)
+{
+    auth = as_http_auth_free(auth);
+    unlink(secret);
+    rmdir(directory);
+    world_deinit(&world);
+}
+
+TestSuite(http_auth, .init = setup, .fini = teardown);
+
+/* ---- requests to the service ---- */
+
+struct sent {
+    struct as_http_call *call;
+    bool is_done;
+    enum as_http_outcome outcome;
+    int status;
+    char text[512]; /* the body, or the error */
+};
+
+static void keep(void *context, const struct as_http_response *response)
+{
+    struct sent *sent = context;
+    cr_assert_not(sent->is_done);
+    sent->is_done = true;
+    sent->call = NULL;
+    sent->outcome = response->outcome;
+    sent->status = response->outcome == AS_HTTP_ANSWERED ? response->status : 0;
+    snprintf(sent->text, sizeof(sent->text), "%s",
+             response->outcome == AS_HTTP_ANSWERED ? response->body : response->error);
+    cr_expect_null(strstr(sent->text, "s3cret"));
+}
+
+static void start(struct sent *sent)
+{
+    char header[] = "Content-Type: text/plain", url[] = "https://metrics/query", body[] = "q";
+    const char *const headers[] = {header, NULL};
+    struct as_http *http = as_http_auth_get_port(auth);
+    const struct as_http_request request = {
+        .method = "POST",
+        .url = url,
+        .headers = headers,
+        .body = body,
+        .body_size = 1,
+        .timeout_us = 30 * AS_US_PER_S,
+        .max_response = 1024,
+    };
+    *sent = (struct sent){0};
+    sent->call = http->start(http, &request, keep, sent);
+    cr_assert_not(sent->is_done, "done in the same turn");
+    memset(header, 'x', sizeof(header) - 1); /* borrowed for the call only */
+    memset(url, 'x', sizeof(url) - 1);
+    body[0] = 'x';
+}
+
+static void answer_token(int status, const char *body)
+{
+    world_answer(&world, (struct world_answer){"POST", "/token", .status = status, .body = body});
+}
+
+static void answer(int status, const char *body)
+{
+    world_answer(&world, (struct world_answer){"POST", "/query", .status = status, .body = body});
+}
+
+static void run(struct sent *sent)
+{
+    start(sent);
+    world_run(&world);
+    cr_assert(sent->is_done);
+}
+
+static const struct world_request *request_at(size_t from_end)
+{
+    return &world.requests[world.request_count - 1 - from_end];
+}
+
+static void expect_good(const char *body)
+{
+    struct sent sent;
+    run(&sent);
+    cr_assert_eq(sent.outcome, AS_HTTP_ANSWERED, "%s", sent.text);
+    cr_assert_eq(sent.status, 200);
+    cr_assert_str_eq(sent.text, body);
+}
+
+static void expect_unsent(const char *error)
+{
+    struct sent sent;
+    run(&sent);
+    cr_assert_eq(sent.outcome, AS_HTTP_UNSENT, "%d %s", sent.status, sent.text);
+    cr_assert_str_eq(sent.text, error);
+}
+
+/* ---- oauth2 ---- */
+
+Test(http_auth, a_token_is_fetched_once_and_sent_with_each_request)
+{
+    settings.oauth2.tls.ca_file = "/login-ca.pem";
+    settings.tls.ca_file = "/metrics-ca.pem";
+    settings.proxy_url = "http://proxy:3128";
+    open_auth();
+    answer_token(200, "{\"access_token\":\"t1\",\"token_type\":\"bearer\",\"expires_in\":3600}");
+    answer(200, "one");
+    expect_good("one");
+    cr_expect_str_eq(request_at(1)->url, TOKEN_URL);
+    cr_expect_str_eq(request_at(1)->headers, TYPE "Accept: application/json\n" BASIC);
+    cr_expect_str_eq(request_at(1)->body, FORM);
+    cr_expect_str_eq(request_at(1)->ca_file, "/login-ca.pem");
+    cr_expect_str_eq(request_at(1)->proxy_url, "http://proxy:3128");
+    cr_expect_str_eq(request_at(0)->url, "https://metrics/query");
+    cr_expect_str_eq(request_at(0)->headers,
+                     "Content-Type: text/plain\nAuthorization: Bearer t1\n");
+    cr_expect_str_eq(request_at(0)->body, "q");
+    cr_expect_str_eq(request_at(0)->ca_file, "/metrics-ca.pem");
+    answer(200, "two");
+    expect_good("two");
+    cr_expect_eq(world.request_count, 3);
+}
+
+Test(http_auth, endpoint_params_and_no_scope)
+{
+    struct as_form_parameter parameters[] = {{"audience", "https://metrics/"}, {"a b", "&"}};
+    settings.oauth2.scope_count = 0;
+    settings.oauth2.endpoint_params = parameters;
+    settings.oauth2.endpoint_param_count = 2;
+    open_auth();
+    answer_token(200, "{\"access_token\":\"t1\"}");
+    answer(200, "");
+    expect_good("");
+    cr_expect_str_eq(request_at(1)->body, "grant_type=client_credentials&audience=https%3A%2F%2F"
+                                          "metrics%2F&a%20b=%26");
+}
+
+Test(http_auth, a_server_that_accepts_only_the_form_is_remembered)
+{
+    struct sent sent;
+    open_auth();
+    answer_token(401, "{\"error\":\"invalid_client\"}");
+    answer_token(200, "{\"access_token\":\"t1\",\"expires_in\":600}");
+    answer(200, "");
+    expect_good("");
+    cr_expect_str_eq(request_at(2)->body, FORM);
+    cr_expect_str_eq(request_at(1)->body,
+                     FORM "&client_id=client&client_secret=s3cret%2F%2B%20%3D");
+    cr_expect_str_eq(request_at(1)->headers, TYPE "Accept: application/json\n");
+    world_advance(&world, 11 * AS_US_PER_MIN);
+    answer_token(200, "{\"access_token\":\"t2\",\"expires_in\":600}");
+    answer(200, "");
+    run(&sent);
+    cr_expect_eq(world.request_count, 5);
+    cr_expect_str_eq(request_at(1)->body,
+                     FORM "&client_id=client&client_secret=s3cret%2F%2B%20%3D");
+}
+
+Test(http_auth, the_secret_is_read_for_each_token)
+{
+    open_auth();
+    answer_token(200, "{\"access_token\":\"t1\",\"expires_in\":60}");
+    answer(200, "");
+    expect_good("");
+    write_file(secret, "other\n");
+    world_advance(&world, 2 * AS_US_PER_MIN);
+    answer_token(200, "{\"access_token\":\"t2\",\"expires_in\":60}");
+    answer(200, "");
+    expect_good("");
+    cr_expect_not_null(strstr(request_at(1)->headers, "Basic Y2xpZW50Om90aGVy\n"));
+    cr_expect_not_null(strstr(request_at(0)->headers, "Bearer t2\n"));
+}
+
+Test(http_auth, all_that_wait_have_one_token)
+{
+    struct sent sent[3];
+    open_auth();
+    for (size_t i = 0; i < 3; i++)
+        start(&sent[i]);
+    answer_token(200, "{\"access_token\":\"t1\",\"expires_in\":3600}");
+    for (size_t i = 0; i < 3; i++)
+        answer(200, "");
+    world_run(&world);
+    for (size_t i = 0; i < 3; i++)
+        cr_expect(sent[i].is_done && sent[i].status == 200);
+    cr_expect_eq(world.request_count, 4);
+}
+
+Test(http_auth, a_token_is_renewed_after_half_of_a_short_life_and_used_meanwhile)
+{
+    struct sent sent;
+    open_auth();
+    answer_token(200, "{\"access_token\":\"t1\",\"expires_in\":300}");
+    answer(200, "");
+    expect_good("");
+    world_advance(&world, 140 * AS_US_PER_S);
+    answer(200, "");
+    expect_good("");
+    world_advance(&world, 20 * AS_US_PER_S);
+    answer_token(503, "");
+    answer(200, "");
+    run(&sent); /* with the old token, although the renewal fails */
+    cr_expect_eq(sent.status, 200);
+    answer(200, ""); /* and no other renewal at once */
+    expect_good("");
+    world_advance(&world, 10 * AS_US_PER_S);
+    answer(200, "");
+    answer_token(200, "{\"access_token\":\"t2\",\"expires_in\":300}");
+    expect_good("");
+    answer(200, "");
+    expect_good("");
+    cr_expect_not_null(strstr(request_at(0)->headers, "Bearer t2\n"));
+}
+
+Test(http_auth, a_token_without_an_end_is_used_until_it_is_refused)
+{
+    static const char *const bodies[] = {
+        "{\"access_token\":\"t1\"}",
+        "{\"access_token\":\"t1\",\"expires_in\":0}",
+        "{\"access_token\":\"t1\",\"expires_in\":-5}",
+        "{\"access_token\":\"t1\",\"expires_in\":\"soon\"}",
+        "{\"access_token\":\"t1\",\"expires_in\":1e300}",
+        "{\"access_token\":\"t1\",\"expires_in\":null}",
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(bodies); i++) {
+        open_auth();
+        answer_token(200, bodies[i]);
+        answer(200, "");
+        expect_good("");
+        world_advance(&world, 1000 * AS_US_PER_H);
+        answer(401, "");
+        answer_token(200, "{\"access_token\":\"t2\"}");
+        answer(200, "again");
+        expect_good("again");
+        cr_expect_not_null(strstr(request_at(0)->headers, "Bearer t2\n"));
+        cr_expect_str_eq(request_at(0)->body, "q");
+        auth = as_http_auth_free(auth);
+    }
+}
+
+Test(http_auth, digits_are_a_life_too)
+{
+    open_auth();
+    answer_token(200, "{\"access_token\":\"t1\",\"expires_in\":\"60\"}");
+    answer(200, "");
+    expect_good("");
+    world_advance(&world, AS_US_PER_MIN);
+    answer_token(200, "{\"access_token\":\"t2\",\"expires_in\":60.5}");
+    answer(200, "");
+    expect_good("");
+}
+
+Test(http_auth, a_refusal_leads_to_one_token_and_one_request)
+{
+    static const int statuses[] = {401, 403};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(statuses); i++) {
+        struct sent sent;
+        open_auth();
+        answer_token(200, "{\"access_token\":\"t1\"}");
+        answer(statuses[i], "first");
+        answer_token(200, "{\"access_token\":\"t2\"}");
+        answer(statuses[i], "second");
+        run(&sent);
+        cr_expect_eq(sent.status, statuses[i]);
+        cr_expect_str_eq(sent.text, "second");
+        answer(statuses[i], "third"); /* no other token for a minute */
+        run(&sent);
+        cr_expect_str_eq(sent.text, "third");
+        world_advance(&world, 61 * AS_US_PER_S);
+        answer(statuses[i], "fourth");
+        answer_token(200, "{\"access_token\":\"t3\"}");
+        answer(200, "fifth");
+        expect_good("fifth");
+        answer(statuses[i], ""); /* the service has accepted the last token: again at once */
+        answer_token(200, "{\"access_token\":\"t4\"}");
+        answer(200, "sixth");
+        expect_good("sixth");
+        auth = as_http_auth_free(auth);
+    }
+}
+
+Test(http_auth, many_refusals_lead_to_one_token)
+{
+    struct sent sent[3];
+    open_auth();
+    answer_token(200, "{\"access_token\":\"t1\"}");
+    answer(200, "");
+    expect_good("");
+    for (size_t i = 0; i < 3; i++) {
+        start(&sent[i]);
+        answer(401, "");
+    }
+    answer_token(200, "{\"access_token\":\"t2\"}");
+    for (size_t i = 0; i < 3; i++)
+        answer(200, "good");
+    world_run(&world);
+    for (size_t i = 0; i < 3; i++)
+        cr_expect(sent[i].is_done && sent[i].status == 200);
+    cr_expect_eq(world.request_count, 9);
+}
+
+Test(http_auth, a_refusal_without_new_credentials_names_both)
+{
+    open_auth();
+    answer_token(200, "{\"access_token\":\"t1\"}");
+    answer(401, "");
+    answer_token(400, "{\"error\":\"invalid_scope\",\"error_description\":\"no\"}");
+    expect_unsent(
+        "oauth2: the server refused the credentials, and there are no new ones: " TOKEN_URL
+        ": invalid_scope: no");
+}
+
+Test(http_auth, what_goes_wrong_with_a_token)
+{
+    static const char large[] = "large";
+    static const struct {
+        struct world_answer answer;
+        const char *error;
+    } rows[] = {
+        {{.outcome = AS_HTTP_UNREACHABLE, .error = "Connection refused"}, "Connection refused"},
+        {{.outcome = AS_HTTP_TIMEOUT, .error = "no answer within 10s"}, "no answer within 10s"},
+        {{.outcome = AS_HTTP_TOO_LARGE, .error = large}, "the answer is larger than 256 KiB"},
+        {{.status = 200, .body = ""}, "the answer is not a JSON object"},
+        {{.status = 200, .body = "<html>Sign in</html>"}, "the answer is not a JSON object"},
+        {{.status = 200, .body = "[\"access_token\"]"}, "the answer is not a JSON object"},
+        {{.status = 200, .body = "{}"}, "the answer has no access_token"},
+        {{.status = 200, .body = "{\"access_token\":\"\"}"}, "the answer has no access_token"},
+        {{.status = 200, .body = "{\"access_token\":7}"}, "the answer has no access_token"},
+        {{.status = 200, .body = "{\"access_token\":\"a\\r\\nX: b\"}"},
+         "the access_token has characters that no header line may have"},
+        {{.status = 200, .body = "{\"access_token\":\"a b\"}"},
+         "the access_token has characters that no header line may have"},
+        {{.status = 200, .body = "{\"access_token\":\"t1\",\"token_type\":\"mac\"}"},
+         "the token_type is not Bearer"},
+        {{.status = 302, .body = "", .location = "https://evil/"},
+         "HTTP 302: redirects are not followed"},
+        {{.status = 500, .body = "x"}, "HTTP 500"},
+        {{.status = 404, .body = "x"}, "HTTP 404"},
+        {{.status = 429, .body = "{\"error\":\"slow_down\"}"}, "slow_down"},
+        {{.status = 400, .body = "{\"error\":\"invalid_scope\",\"error_description\":\"a\\nb\"}"},
+         "invalid_scope: a b"},
+        {{.status = 400,
+          .body = "{\"error\":\"invalid_scope\",\"error_description\":\"got " SECRET "\"}"},
+         "refused"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct world_answer given = rows[i].answer;
+        char error[256];
+        given.method = "POST";
+        given.path = "/token";
+        open_auth();
+        world_answer(&world, given);
+        snprintf(error, sizeof(error), "oauth2: " TOKEN_URL ": %s", rows[i].error);
+        expect_unsent(error);
+        expect_unsent(error); /* and no other request at once */
+        world_advance(&world, 6 * AS_US_PER_S);
+        answer_token(200, "{\"access_token\":\"t1\"}");
+        answer(200, "");
+        expect_good("");
+        auth = as_http_auth_free(auth);
+    }
+}
+
+/* `query` of the server's address may hold a secret. */
+Test(http_auth, the_server_is_named_without_its_query)
+{
+    settings.oauth2.token_url = TOKEN_URL "?key=s3cret-too";
+    open_auth();
+    world_answer(&world, (struct world_answer){"POST", "?key=s3cret-too", .status = 500});
+    expect_unsent("oauth2: " TOKEN_URL ": HTTP 500");
+}
+
+Test(http_auth, a_client_that_is_refused_twice_has_the_better_error)
+{
+    static const struct {
+        const char *basic, *form, *error;
+    } rows[] = {
+        {"{\"error\":\"invalid_client\",\"error_description\":\"wrong secret\"}",
+         "{\"error\":\"invalid_request\"}", "invalid_client: wrong secret"},
+        {"{\"error\":\"invalid_client\",\"error_description\":\"no client\"}",
+         "{\"error\":\"invalid_client\",\"error_description\":\"wrong secret\"}",
+         "invalid_client: wrong secret"},
+        {"", "{\"error\":\"invalid_scope\"}", "invalid_scope"},
+        {"", "", "HTTP 401"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        char error[256];
+        open_auth();
+        answer_token(401, rows[i].basic);
+        answer_token(401, rows[i].form);
+        snprintf(error, sizeof(error), "oauth2: " TOKEN_URL ": %s", rows[i].error);
+        expect_unsent(error);
+        auth = as_http_auth_free(auth);
+    }
+}
+
+Test(http_auth, a_secret_that_cannot_be_read)
+{
+    char error[256];
+    unlink(secret);
+    open_auth();
+    snprintf(error, sizeof(error), "oauth2: client_secret_file: cannot read %s: %s", secret,
+             "No such file or directory");
+    expect_unsent(error);
+    cr_expect_eq(world.request_count, 0);
+}
+
+Test(http_auth, a_token_server_that_others_can_read_gets_no_secret)
+{
+    settings.oauth2.token_url = "http://login.example.com/token";
+    open_auth();
+    expect_unsent("oauth2: token_url: expected a URL with https:// (http:// only to this machine)");
+    cr_expect_eq(world.request_count, 0);
+}
+
+/* ---- time ---- */
+
+/* Timers only: all servers are silent meanwhile. */
+static void pass_silent(int64_t us)
+{
+    world.mono.us += us;
+    world.wall.us += us;
+    while (world_expire(&world))
+        continue;
+}
+
+Test(http_auth, the_time_of_a_request_includes_its_login)
+{
+    struct sent sent;
+    open_auth();
+    start(&sent);
+    pass_silent(0);
+    pass_silent(12 * AS_US_PER_S);
+    cr_expect_not(sent.is_done);
+    answer_token(200, "{\"access_token\":\"t1\"}");
+    answer(200, "");
+    world_run(&world);
+    cr_expect_eq(request_at(0)->timeout_us, 18 * AS_US_PER_S);
+    cr_expect_eq(sent.status, 200);
+}
+
+Test(http_auth, a_request_ends_in_time_without_a_token)
+{
+    struct sent sent;
+    open_auth();
+    start(&sent);
+    pass_silent(0);
+    pass_silent(30 * AS_US_PER_S);
+    cr_assert(sent.is_done);
+    cr_expect_eq(sent.outcome, AS_HTTP_UNSENT);
+    cr_expect_str_eq(sent.text, "oauth2: no credentials within 30s");
+    answer_token(200, "{\"access_token\":\"t1\"}"); /* for the next one */
+    world_run(&world);
+    answer(200, "");
+    expect_good("");
+}
+
+static void cancel(struct sent *sent)
+{
+    struct as_http *http = as_http_auth_get_port(auth);
+    http->cancel(http, sent->call);
+}
+
+Test(http_auth, a_request_that_is_cancelled_ends_silently)
+{
+    struct sent sent[3];
+    open_auth();
+    for (size_t i = 0; i < 3; i++)
+        start(&sent[i]);
+    pass_silent(0);
+    cancel(&sent[0]); /* it waits for the token */
+    answer_token(200, "{\"access_token\":\"t1\"}");
+    answer(200, "");
+    answer(200, "");
+    world_run(&world);
+    cr_expect_not(sent[0].is_done);
+    cr_expect(sent[1].is_done && sent[2].is_done);
+    start(&sent[0]);
+    pass_silent(0);
+    cancel(&sent[0]); /* it is sent */
+    unlink(secret);
+    world_run(&world);
+    cr_expect_not(sent[0].is_done);
+    cr_expect_eq(world.request_count, 4);
+}
+
+Test(http_auth, a_request_that_fails_is_cancelled_before_it_is_told)
+{
+    struct sent sent;
+    settings.login = AS_LOGIN_NONE;
+    settings.authorization.type = "Bearer";
+    settings.authorization.credentials_file = "/nowhere";
+    open_auth();
+    start(&sent);
+    cancel(&sent);
+    world_run(&world);
+    cr_expect_not(sent.is_done);
+    expect_unsent("credentials_file: /nowhere: No such file or directory");
+}
+
+Test(http_auth, freed_while_requests_wait)
+{
+    struct sent sent[2];
+    open_auth();
+    start(&sent[0]);
+    start(&sent[1]);
+    pass_silent(0);
+    auth = as_http_auth_free(auth);
+    world_run(&world);
+    cr_expect_not(sent[0].is_done || sent[1].is_done);
+}
