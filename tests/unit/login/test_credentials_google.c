@@ -305,6 +305,75 @@ Test(credentials_google, a_service_account_signs_the_claims_of_googles_library)
     expect_found("ya29.token", "shop", 3599);
 }
 
+/* ---- tokens that only read metrics ---- */
+
+#define READ_SCOPE "https://www.googleapis.com/auth/monitoring.read"
+#define IAM_SCOPE  "https://www.googleapis.com/auth/iam"
+
+/* Whether the present request asks for this scope, and for no other. */
+static void expect_scope(const char *scope)
+{
+    const char *body = op->request.body.data;
+    const char *assertion = strstr(body, "&assertion=");
+    cr_expect_null(strstr(body, "cloud-platform"));
+    if (assertion) {
+        json_t *claims = decode_claims(assertion + strlen("&assertion="));
+        cr_expect_str_eq(text_of(claims, "scope"), scope);
+        json_decref(claims);
+    } else if (*body == '{') {
+        json_t *sent = json_loads(body, 0, NULL);
+        const json_t *list = json_object_get(sent, "scope");
+        cr_expect_eq(json_array_size(list), 1);
+        cr_expect_str_eq(json_string_value(json_array_get(list, 0)), scope);
+        json_decref(sent);
+    } else if (strstr(body, "grant_type=refresh_token")) {
+        cr_expect_null(strstr(body, "scope")); /* a user's token has the scopes of the user */
+    } else {
+        const char *part = as_cloud_op_print(op, "&scope=%s&", as_cloud_op_escaped(op, scope));
+        cr_expect_not_null(strstr(body, part), "%s", body);
+    }
+}
+
+/* A token that is only exchanged has the scope of the exchange. */
+Test(credentials_google, asks_for_no_more_than_the_scope)
+{
+    const json_t *row;
+    size_t i, k;
+    json_array_foreach(json_object_get(vectors, "rows"), i, row)
+    {
+        const json_t *answers = json_object_get(row, "answers");
+        const size_t count = json_array_size(json_object_get(row, "requests"));
+        char *text = json_dumps(json_object_get(row, "file"), 0);
+        if (given.op.account)
+            driver_end_source(&given);
+        given = (struct driver_source){.op.scope = READ_SCOPE};
+        driver_set("GOOGLE_APPLICATION_CREDENTIALS", FILE_PATH);
+        driver_begin_source(&given, google_credentials, "GOOGLE_APPLICATION_CREDENTIALS");
+        driver_content(op, text, 0);
+        free(text);
+        if (op->want == AS_CLOUD_OP_READ)
+            driver_content(op, text_of(row, "subject"), 0);
+        for (k = 0; k < count; k++) {
+            cr_assert_eq(op->want, AS_CLOUD_OP_SEND, "%s", op->message);
+            if (op->request.body.size > 0) /* else it asks for the subject's token */
+                expect_scope(k + 1 < count ? IAM_SCOPE : READ_SCOPE);
+            answer(json_array_get(answers, k));
+        }
+        cr_assert_eq(op->want, AS_CLOUD_OP_END);
+        cr_assert_str_eq(given.op.found.token, text_of(row, "token"));
+    }
+}
+
+Test(credentials_google, asks_the_metadata_service_for_the_scope_and_not_for_the_project)
+{
+    given = (struct driver_source){.op.scope = READ_SCOPE};
+    driver_begin_source(&given, google_credentials, "metadata service");
+    driver_expect(op, "GET",
+                  DEFAULT "?scopes=https%3A%2F%2Fwww.googleapis.com%2Fauth%2Fmonitoring.read", "");
+    driver_respond(op, (struct as_http_response){.status = 200, .body = TOKEN, .fields = FLAVOR});
+    expect_found("ya29.token", NULL, 3599);
+}
+
 /* ---- the chain ---- */
 
 Test(credentials_google, looks_where_googles_tools_look)

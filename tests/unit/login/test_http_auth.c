@@ -474,6 +474,370 @@ Test(http_auth, a_token_server_that_others_can_read_gets_no_secret)
     cr_expect_eq(world.request_count, 0);
 }
 
+/* ---- sigv4 ---- */
+
+#define EXPIRED "{\"message\":\"The security token included in the request is expired\"}"
+
+static void set_variable(const char *name, const char *value)
+{
+    size_t i = 0;
+    while (variables[i][0] && strcmp(variables[i][0], name) != 0)
+        i++;
+    cr_assert_lt(i + 1, AS_ARRAY_SIZE(variables));
+    variables[i][0] = name;
+    variables[i][1] = value;
+}
+
+static void set_keys(void)
+{
+    settings.login = AS_LOGIN_SIGV4;
+    settings.sigv4.region = "eu-central-1";
+    set_variable("AWS_ACCESS_KEY_ID", "AKID");
+    set_variable("AWS_SECRET_ACCESS_KEY", "aws-s3cret");
+}
+
+/* The signature itself is checked against AWS' own client in test_sign_aws.c. */
+static void expect_signed(const char *key, const char *day, const char *names)
+{
+    char part[256];
+    const char *headers = request_at(0)->headers;
+    snprintf(part, sizeof(part),
+             "Authorization: AWS4-HMAC-SHA256 Credential=%s/%s/eu-central-1/aps/aws4_request, "
+             "SignedHeaders=%s, Signature=",
+             key, day, names);
+    cr_assert_not_null(strstr(headers, part), "%s", headers);
+    cr_assert(as_str_starts_with(headers, "Content-Type: text/plain\n"
+                                          "Host: metrics\nX-Amz-Date: "),
+              "%s", headers);
+    cr_assert_null(strstr(headers, "s3cret"));
+}
+
+Test(http_auth, a_request_is_signed_for_the_service_of_metrics)
+{
+    set_keys();
+    open_auth();
+    answer(200, "");
+    expect_good("");
+    expect_signed("AKID", "20261121", "content-type;host;x-amz-date");
+    cr_expect_eq(world.request_count, 1);
+}
+
+Test(http_auth, the_region_may_come_from_the_environment)
+{
+    set_keys();
+    settings.sigv4.region = NULL;
+    set_variable("AWS_REGION", "eu-central-1");
+    open_auth();
+    answer(200, "");
+    expect_good("");
+    expect_signed("AKID", "20261121", "content-type;host;x-amz-date");
+}
+
+Test(http_auth, without_a_region_nothing_is_signed)
+{
+    set_keys();
+    settings.sigv4.region = NULL;
+    open_auth();
+    world_answer(&world,
+                 (struct world_answer){"PUT", "/latest/api/token", .outcome = AS_HTTP_UNREACHABLE,
+                                       .error = "no route"});
+    expect_unsent("sigv4: the region is not known: set `region`, or AWS_REGION");
+}
+
+Test(http_auth, a_profile_has_keys_and_the_environment_is_not_used)
+{
+    char config[64];
+    snprintf(config, sizeof(config), "%s/config", directory);
+    write_file(config, "[profile metrics]\nregion = eu-central-1\n"
+                       "aws_access_key_id = PROFILE\naws_secret_access_key = other-s3cret\n");
+    set_keys();
+    settings.sigv4.region = NULL;
+    settings.sigv4.profile = "metrics";
+    set_variable("AWS_CONFIG_FILE", config);
+    set_variable("AWS_SHARED_CREDENTIALS_FILE", "/nowhere");
+    open_auth();
+    answer(200, "");
+    expect_good("");
+    expect_signed("PROFILE", "20261121", "content-type;host;x-amz-date");
+    unlink(config);
+}
+
+static void answer_role(int status, const char *body)
+{
+    world_answer(&world, (struct world_answer){"POST", "https://sts.eu-central-1.amazonaws.com/",
+                                               .status = status, .body = body});
+}
+
+#define ROLE                                                                                       \
+    "<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>ROLE</AccessKeyId>"           \
+    "<SecretAccessKey>role-s3cret</SecretAccessKey><SessionToken>session</SessionToken>"           \
+    "<Expiration>2026-11-21T11:00:00Z</Expiration></Credentials></AssumeRoleResult>"               \
+    "</AssumeRoleResponse>"
+#define ROLE_FORM                                                                                  \
+    "Action=AssumeRole&Version=2011-06-15&RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Freader&"         \
+    "RoleSessionName=alertscaler&ExternalId=shop"
+
+static void set_role(void)
+{
+    set_keys();
+    settings.sigv4.role_arn = "arn:aws:iam::1:role/reader";
+    settings.sigv4.external_id = "shop";
+}
+
+Test(http_auth, a_role_is_assumed_with_the_keys_of_the_chain)
+{
+    set_role();
+    open_auth();
+    answer_role(200, ROLE);
+    answer(200, "");
+    expect_good("");
+    cr_expect_str_eq(request_at(1)->body, ROLE_FORM);
+    cr_expect_not_null(
+        strstr(request_at(1)->headers, "Credential=AKID/20261121/eu-central-1/sts/"));
+    expect_signed("ROLE", "20261121", "content-type;host;x-amz-date;x-amz-security-token");
+    cr_expect_not_null(strstr(request_at(0)->headers, "X-Amz-Security-Token: session\n"));
+    answer(200, "");
+    expect_good("");
+    cr_expect_eq(world.request_count, 3);
+}
+
+Test(http_auth, a_role_that_is_refused)
+{
+    set_role();
+    open_auth();
+    answer_role(403, "<ErrorResponse><Error><Code>AccessDenied</Code><Message>User is not "
+                     "authorized</Message></Error></ErrorResponse>");
+    expect_unsent("sigv4: environment: assume_role: AccessDenied: User is not authorized");
+}
+
+Test(http_auth, a_role_without_credentials_to_assume_it)
+{
+    set_role();
+    set_variable("AWS_ACCESS_KEY_ID", "");
+    set_variable("AWS_SECRET_ACCESS_KEY", "");
+    set_variable("AWS_EC2_METADATA_DISABLED", "true");
+    open_auth();
+    expect_unsent("sigv4: none are set up in any of the places where they are looked for");
+}
+
+Test(http_auth, a_role_of_another_sts)
+{
+    set_role();
+    set_variable("AWS_ENDPOINT_URL_STS", "https://vpce-1.sts.example.com/");
+    open_auth();
+    world_answer(&world, (struct world_answer){"POST", "https://vpce-1.sts.example.com/",
+                                               .status = 200, .body = ROLE});
+    answer(200, "");
+    expect_good("");
+}
+
+Test(http_auth, keys_that_have_expired_are_searched_once_more)
+{
+    set_role();
+    open_auth();
+    answer_role(200, ROLE);
+    answer(403, EXPIRED);
+    answer_role(200, ROLE);
+    answer(200, "");
+    expect_good("");
+    cr_expect_eq(world.request_count, 4);
+}
+
+Test(http_auth, a_signature_by_the_servers_clock)
+{
+    struct sent sent;
+    set_keys();
+    open_auth();
+    world_answer(&world, (struct world_answer){"POST", "/query", .status = 403, .body = "late",
+                                               .fields = "Date\0Sun, 22 Nov 2026 10:20:00 GMT\0"});
+    answer(200, "");
+    expect_good("");
+    expect_signed("AKID", "20261122", "content-type;host;x-amz-date");
+    cr_expect_eq(world.request_count, 2);
+    world_answer(&world, (struct world_answer){"POST", "/query", .status = 403, .body = "late",
+                                               .fields = "Date\0Tue, 24 Nov 2026 10:20:00 GMT\0"});
+    answer(403, "still"); /* once only */
+    run(&sent);
+    cr_expect_str_eq(sent.text, "still");
+}
+
+Test(http_auth, a_request_that_is_too_large_is_not_signed)
+{
+    struct sent sent = {0};
+    struct as_http *http;
+    char *body = as_xcalloc(1, 300 * 1024);
+    const struct as_http_request request = {.method = "POST",
+                                            .url = "https://metrics/query",
+                                            .body = body,
+                                            .body_size = 300 * 1024,
+                                            .timeout_us = 1,
+                                            .max_response = 1};
+    memset(body, 'a', 300 * 1024);
+    set_keys();
+    open_auth();
+    http = as_http_auth_get_port(auth);
+    sent.call = http->start(http, &request, keep, &sent);
+    free(body);
+    world_run(&world);
+    cr_expect_str_eq(sent.text, "sigv4: the request is too large to be signed");
+}
+
+/* ---- azuread ---- */
+
+#define AZURE_TOKEN "{\"token_type\":\"Bearer\",\"expires_in\":3599,\"access_token\":\"ey.1\"}"
+
+static const struct azure_row {
+    const char *cloud, *authority, *audience; /* percent-encoded */
+} azure_rows[] = {
+    {NULL, "https://login.microsoftonline.com", "https%3A%2F%2Fprometheus.monitor.azure.com"},
+    {"AzurePublic", "https://login.microsoftonline.com",
+     "https%3A%2F%2Fprometheus.monitor.azure.com"},
+    {"AzureChina", "https://login.chinacloudapi.cn", "https%3A%2F%2Fprometheus.monitor.azure.cn"},
+    {"AzureGovernment", "https://login.microsoftonline.us",
+     "https%3A%2F%2Fprometheus.monitor.azure.us"},
+};
+
+static void set_azure(const char *cloud)
+{
+    settings.login = AS_LOGIN_AZUREAD;
+    settings.azuread = (struct as_azuread_settings){.cloud = cloud};
+}
+
+/* What a provider would use is in the environment: it changes nothing. */
+Test(http_auth, an_application_of_each_cloud_has_the_audience_of_queries)
+{
+    set_variable("AZURE_CLIENT_ID", "cli-env");
+    set_variable("AZURE_CLIENT_SECRET", "env-s3cret");
+    set_variable("AZURE_FEDERATED_TOKEN_FILE", "/var/run/token");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(azure_rows); i++) {
+        char url[128], body[512];
+        set_azure(azure_rows[i].cloud);
+        settings.azuread.oauth.is_set = true;
+        settings.azuread.oauth.client_id = "cli-1";
+        settings.azuread.oauth.tenant_id = "ten-1";
+        settings.azuread.oauth.client_secret_file = secret;
+        snprintf(url, sizeof(url), "%s/ten-1/oauth2/v2.0/token", azure_rows[i].authority);
+        snprintf(body, sizeof(body),
+                 "grant_type=client_credentials&client_id=cli-1&scope=%s%%2F.default&"
+                 "client_secret=s3cret%%2F%%2B%%20%%3D",
+                 azure_rows[i].audience);
+        open_auth();
+        world_answer(&world,
+                     (struct world_answer){"POST", url, .status = 200, .body = AZURE_TOKEN});
+        answer(200, "");
+        expect_good("");
+        cr_expect_str_eq(request_at(1)->url, url);
+        cr_expect_str_eq(request_at(1)->body, body);
+        cr_expect_not_null(strstr(request_at(0)->headers, "Authorization: Bearer ey.1\n"));
+        auth = as_http_auth_free(auth);
+    }
+}
+
+Test(http_auth, an_identity_of_the_machine_is_the_systems_or_a_client)
+{
+    static const struct {
+        const char *client, *query;
+    } rows[] = {{NULL, ""}, {"cli-2", "&client_id=cli-2"}};
+    set_variable("AZURE_CLIENT_ID", "cli-env"); /* of the pod, not of the machine */
+    for (size_t i = 0; i < AS_ARRAY_SIZE(azure_rows) * AS_ARRAY_SIZE(rows); i++) {
+        char url[256];
+        const struct azure_row *row = &azure_rows[i / AS_ARRAY_SIZE(rows)];
+        set_azure(row->cloud);
+        settings.azuread.managed_identity.is_set = true;
+        settings.azuread.managed_identity.client_id = rows[i % AS_ARRAY_SIZE(rows)].client;
+        snprintf(url, sizeof(url),
+                 "http://169.254.169.254/metadata/identity/oauth2/token?api-version=2018-02-01&"
+                 "resource=%s%s",
+                 row->audience, rows[i % AS_ARRAY_SIZE(rows)].query);
+        open_auth();
+        world_answer(&world, (struct world_answer){"GET", url, .status = 200, .body = AZURE_TOKEN});
+        answer(200, "");
+        expect_good("");
+        cr_expect_str_eq(request_at(1)->url, url);
+        cr_expect_str_eq(request_at(1)->headers, "Metadata: true\n");
+        cr_expect_null(request_at(1)->proxy_url);
+        auth = as_http_auth_free(auth);
+    }
+}
+
+Test(http_auth, an_identity_of_the_pod_comes_from_the_settings_or_the_environment)
+{
+    for (size_t i = 0; i < 2; i++) {
+        set_azure("AzurePublic");
+        settings.azuread.workload_identity.is_set = true;
+        if (i == 0) {
+            settings.azuread.workload_identity.client_id = "cli-3";
+            settings.azuread.workload_identity.tenant_id = "ten-3";
+            settings.azuread.workload_identity.token_file_path = secret;
+        } else {
+            set_variable("AZURE_CLIENT_ID", "cli-3");
+            set_variable("AZURE_TENANT_ID", "ten-3");
+            set_variable("AZURE_FEDERATED_TOKEN_FILE", secret);
+        }
+        open_auth();
+        world_answer(&world, (struct world_answer){"POST", "/ten-3/oauth2/v2.0/token",
+                                                   .status = 200, .body = AZURE_TOKEN});
+        answer(200, "");
+        expect_good("");
+        cr_expect_str_eq(request_at(1)->body,
+                         "grant_type=client_credentials&client_id=cli-3&scope=https%3A%2F%2F"
+                         "prometheus.monitor.azure.com%2F.default&client_assertion_type=urn%3A"
+                         "ietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer&"
+                         "client_assertion=s3cret%2F%2B%20%3D");
+        auth = as_http_auth_free(auth);
+    }
+}
+
+Test(http_auth, an_identity_of_the_pod_that_is_not_there)
+{
+    set_azure("AzurePublic");
+    settings.azuread.workload_identity.is_set = true;
+    open_auth();
+    expect_unsent("azuread: workload_identity: the token's file is not known: set "
+                  "`token_file_path`, or AZURE_FEDERATED_TOKEN_FILE");
+}
+
+Test(http_auth, a_refusal_of_entra_is_told_without_the_secret)
+{
+    set_azure("AzurePublic");
+    settings.azuread.oauth.is_set = true;
+    settings.azuread.oauth.client_id = "cli-1";
+    settings.azuread.oauth.tenant_id = "ten-1";
+    settings.azuread.oauth.client_secret_file = secret;
+    open_auth();
+    world_answer(&world, (struct world_answer){"POST", "/ten-1/oauth2/v2.0/token", .status = 401,
+                                               .body = "{\"error\":\"invalid_client\","
+                                                       "\"error_description\":\"AADSTS7000215\"}"});
+    expect_unsent("azuread: oauth: get_entra_token: invalid_client: AADSTS7000215");
+}
+
+/* ---- google_iam ---- */
+
+Test(http_auth, the_machine_gives_a_token_that_only_reads_metrics)
+{
+    settings.login = AS_LOGIN_GOOGLE_IAM;
+    open_auth();
+    world_answer(&world,
+                 (struct world_answer){
+                     "GET",
+                     "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/"
+                     "default/token?scopes=https%3A%2F%2Fwww.googleapis.com%2Fauth%2F"
+                     "monitoring.read",
+                     .status = 200, .body = "{\"access_token\":\"g1\",\"expires_in\":3599}",
+                     .fields = "metadata-flavor\0Google\0"});
+    answer(200, "");
+    expect_good("");
+    cr_expect_not_null(strstr(request_at(0)->headers, "Authorization: Bearer g1\n"));
+}
+
+Test(http_auth, a_credentials_file_that_is_missing_is_not_passed_over)
+{
+    settings.login = AS_LOGIN_GOOGLE_IAM;
+    settings.google_iam.credentials_file = "/nowhere.json";
+    open_auth();
+    expect_unsent("google_iam: credentials_file: /nowhere.json: No such file or directory");
+}
+
 /* ---- time ---- */
 
 /* Timers only: all servers are silent meanwhile. */
