@@ -8,10 +8,11 @@
 #include <openssl/sha.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/login/cloud_op.h>
 #include <alertscaler/cloud/provider_group.h>
+#include <alertscaler/login/cloud_op.h>
 #include <alertscaler/rules/provider_kind.h>
 #include <alertscaler/rules/web_config.h>
 
@@ -34,22 +35,6 @@ static void visit_tls(const struct visitor *visitor, const struct as_tls_setting
     visit_file(visitor, tls->ca_file);
     visit_file(visitor, tls->cert_file);
     visit_file(visitor, tls->key_file);
-}
-
-static void visit_http(const struct visitor *visitor, const struct as_http_settings *http)
-{
-    visit_file(visitor, http->basic_auth.username_file);
-    visit_file(visitor, http->basic_auth.password_file);
-    visit_file(visitor, http->authorization.credentials_file);
-    visit_file(visitor, http->oauth2.client_secret_file);
-    visit_file(visitor, http->azuread.workload_identity.token_file_path);
-    visit_file(visitor, http->azuread.oauth.client_secret_file);
-    visit_file(visitor, http->google_iam.credentials_file);
-    visit_tls(visitor, &http->oauth2.tls);
-    visit_tls(visitor, &http->tls);
-    for (size_t i = 0; i < http->header_count; i++)
-        for (size_t k = 0; k < http->headers[i].file_count; k++)
-            visit_file(visitor, http->headers[i].files[k]);
 }
 
 /* A file that a type of provider reads, and the files named in it. */
@@ -75,6 +60,42 @@ static char *find_providers_file(const char *file)
     return as_str_is_empty(folder) ? NULL : as_xasprintf("%s%s", folder, file + size);
 }
 
+/* The files of the environment: those of a provider. */
+static void visit_type_files(const struct visitor *visitor, const struct as_group_provider *type)
+{
+    for (size_t i = 0; type && type->files && type->files[i]; i++) {
+        AS_CLEANUP(as_free_p) char *path = find_providers_file(type->files[i]);
+        visit_providers_file(visitor, type, path);
+    }
+}
+
+/* A login with a cloud reads the files that a provider of this cloud reads. */
+static void visit_login(const struct visitor *visitor, const struct as_http_settings *http)
+{
+    static const char *const types[] = {
+        [AS_LOGIN_SIGV4] = "aws", [AS_LOGIN_AZUREAD] = "azure", [AS_LOGIN_GOOGLE_IAM] = "gce"};
+    const char *name = http->login < AS_ARRAY_SIZE(types) ? types[http->login] : NULL;
+    const struct as_group_provider *type = name ? as_group_provider_find(name) : NULL;
+    visit_providers_file(visitor, type, http->google_iam.credentials_file);
+    visit_type_files(visitor, type);
+}
+
+static void visit_http(const struct visitor *visitor, const struct as_http_settings *http)
+{
+    visit_file(visitor, http->basic_auth.username_file);
+    visit_file(visitor, http->basic_auth.password_file);
+    visit_file(visitor, http->authorization.credentials_file);
+    visit_file(visitor, http->oauth2.client_secret_file);
+    visit_file(visitor, http->azuread.workload_identity.token_file_path);
+    visit_file(visitor, http->azuread.oauth.client_secret_file);
+    visit_tls(visitor, &http->oauth2.tls);
+    visit_tls(visitor, &http->tls);
+    for (size_t i = 0; i < http->header_count; i++)
+        for (size_t k = 0; k < http->headers[i].file_count; k++)
+            visit_file(visitor, http->headers[i].files[k]);
+    visit_login(visitor, http);
+}
+
 static void visit_provider(const struct visitor *visitor,
                            const struct as_provider_settings *provider)
 {
@@ -88,10 +109,7 @@ static void visit_provider(const struct visitor *visitor,
             if (key->is_file && strcmp(key->key, provider->options[i].key) == 0)
                 visit_providers_file(visitor, type, provider->options[i].value);
     }
-    for (size_t i = 0; type && type->files && type->files[i]; i++) {
-        AS_CLEANUP(as_free_p) char *path = find_providers_file(type->files[i]);
-        visit_providers_file(visitor, type, path);
-    }
+    visit_type_files(visitor, type);
 }
 
 static void visit_settings(const struct visitor *visitor, const struct as_settings *settings)

@@ -412,3 +412,51 @@ Test(sandbox_files, a_folder_that_is_another_one_meanwhile_is_named_as_the_reaso
     remove_places();
     cr_assert(unlink(old) == 0 && rmdir(aside) == 0 && rmdir(root) == 0);
 }
+
+/* ---- logins: the files of a provider of the same cloud ---- */
+
+static bool is_known_to_login(const char *text)
+{
+    const struct row row = {"logins", text};
+    write_config(&row);
+    return is_covered(&row);
+}
+
+Test(sandbox_files, the_sandbox_knows_what_logins_read)
+{
+    static const struct {
+        const char *variable, *text;
+    } cases[] = {
+        {"AWS_CONFIG_FILE", "sigv4: {}"},
+        {"AWS_SHARED_CREDENTIALS_FILE", "sigv4: {}"},
+        {"AWS_WEB_IDENTITY_TOKEN_FILE", "sigv4: {}"},
+        {"AZURE_FEDERATED_TOKEN_FILE", "azuread: {workload_identity: {}}"},
+        {"GOOGLE_APPLICATION_CREDENTIALS", "google_iam: {}"},
+    };
+    cr_assert_not_null(mkdtemp(root));
+    setup_world();
+    make_places("");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
+        AS_CLEANUP(as_free_p)
+        char *text =
+            as_xasprintf("prometheus: {url: 'http://a', http_config: {%s}} # FILE", cases[i].text);
+        cr_expect_not(is_known_to_login(text), "%s", cases[i].variable);
+        setenv(cases[i].variable, file, 1);
+        cr_expect(is_known_to_login(text), "%s", cases[i].variable);
+        cr_expect_not(is_known_to_login("prometheus: {url: 'http://a'} # FILE"));
+        unsetenv(cases[i].variable);
+    }
+    AS_CLEANUP(as_free_p) char *account = as_xasprintf("%s/account", root);
+    AS_CLEANUP(as_free_p)
+    char *content = as_xasprintf("{\"credential_source\":{\"file\":\"%s\"}}", file);
+    AS_CLEANUP(as_free_p)
+    char *text = as_xasprintf("prometheus: {url: 'http://a', http_config: {google_iam: "
+                              "{credentials_file: %s}}} # FILE",
+                              account);
+    write_file(account, content);
+    cr_expect(is_known_to_login(text), "the token of an external account");
+    cr_assert_eq(unlink(account), 0);
+    remove_places();
+    teardown_world();
+    cr_assert_eq(rmdir(root), 0);
+}
