@@ -273,7 +273,7 @@ int as_sign_acs(struct as_cloud_op *op, const struct as_provider_credentials *cr
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
  *
  * Paths are percent-encoded once, as sent; the canonical form encodes them again, as all services
- * but S3 expect. Our paths have no dot segments and no empty segments. */
+ * but S3 expect, and has no dot segments and no empty segments: a path may begin with a user's. */
 
 #define AWS_ALGORITHM "AWS4-HMAC-SHA256"
 
@@ -290,6 +290,41 @@ static void print_stamp(as_wall_time now, struct stamp *stamp)
              text + 17);
 }
 
+#define AWS_SEGMENTS_MAX 64 /* of a path; it is signed as it is if it has more */
+
+static bool segment_is(const char *segment, size_t size, const char *text)
+{
+    return size == strlen(text) && strncmp(segment, text, size) == 0;
+}
+
+/* As AWS' own clients do: `.` and empty segments are left out, `..` takes one back. */
+static void aws_write_path(struct as_buf *out, const char *path, size_t size)
+{
+    const char *segments[AWS_SEGMENTS_MAX], *end = path + size;
+    size_t sizes[AWS_SEGMENTS_MAX], count = 0;
+    for (const char *at = path; at < end && count < AWS_SEGMENTS_MAX;) {
+        const char *slash = memchr(at, '/', (size_t)(end - at));
+        const size_t length = (size_t)((slash ? slash : end) - at);
+        if (segment_is(at, length, "..")) {
+            count -= count > 0;
+        } else if (length > 0 && !segment_is(at, length, ".")) {
+            segments[count] = at;
+            sizes[count++] = length;
+        }
+        at += length + (slash != NULL);
+    }
+    if (count == AWS_SEGMENTS_MAX) {
+        as_encode_percent(out, path, size, "/");
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        as_buf_append_char(out, '/');
+        as_encode_percent(out, segments[i], sizes[i], "");
+    }
+    if (count == 0 || end[-1] == '/')
+        as_buf_append_char(out, '/');
+}
+
 /* Writes the canonical request; the names of its headers go into `names`. */
 static void aws_write_canonical(struct as_cloud_op *op, struct as_buf *out, struct as_buf *names)
 {
@@ -299,9 +334,7 @@ static void aws_write_canonical(struct as_cloud_op *op, struct as_buf *out, stru
     struct canonical_url parts;
     canonical_split(request->url, &parts);
     as_buf_printf(out, "%s\n", request->method);
-    if (parts.path_size == 0)
-        as_buf_append_char(out, '/');
-    as_encode_percent(out, parts.path, parts.path_size, "/");
+    aws_write_path(out, parts.path, parts.path_size);
     as_buf_append_char(out, '\n');
     canonical_append_query(out, op, &parts);
     as_buf_append_char(out, '\n');

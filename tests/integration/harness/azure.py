@@ -260,10 +260,10 @@ class AgentPool(Group):
 
 
 class FakeAzure:
-    """delay: seconds that a change takes. lifetime: of tokens."""
+    """delay: seconds that a change takes. lifetime: of tokens. audience: the only one that gets tokens."""
 
-    def __init__(self, delay=0.3, lifetime=3600, tls=None):
-        self.delay, self.lifetime = delay, lifetime
+    def __init__(self, delay=0.3, lifetime=3600, tls=None, audience="https://management.azure.com"):
+        self.delay, self.lifetime, self.audience = delay, lifetime, audience
         self.can_force = True
         self.groups, self.autoscale, self.asked, self.tokens, self.operations = [], [], [], {}, {}
         self.is_identity_there, self.elsewhere = True, None
@@ -382,7 +382,7 @@ class FakeAzure:
         token = f"eyJ.token-{next(self._ids)}"
         self.tokens[token] = time.monotonic() + self.lifetime
         left, end = int(self.lifetime), int(time.time() + self.lifetime)
-        return 200, {}, {"token_type": "Bearer", "access_token": token, "resource": "https://management.azure.com/",
+        return 200, {}, {"token_type": "Bearer", "access_token": token, "resource": self.audience + "/",
                          "expires_in": str(left) if is_text else left, "expires_on": str(end) if is_text else end}
 
     def _metadata(self, asked, query):
@@ -390,7 +390,7 @@ class FakeAzure:
             return 400, {}, {"error": "invalid_request", "error_description": "Required metadata header not specified"}
         if not self.is_identity_there or query.get("client_id", CLIENT) != CLIENT:
             return 400, {}, {"error": "invalid_request", "error_description": "Identity not found"}
-        if query.get("api-version") != "2018-02-01" or not query.get("resource", "").startswith("https://management."):
+        if query.get("api-version") != "2018-02-01" or query.get("resource", "").rstrip("/") != self.audience:
             return 400, {}, {"error": "invalid_request", "error_description": "Bad resource or version"}
         return self._token(is_text=True)
 
@@ -406,6 +406,8 @@ class FakeAzure:
         is_known = form.get("client_assertion") == ASSERTION if is_assertion else form.get("client_secret") == SECRET
         if form.get("grant_type") != "client_credentials" or not form.get("scope", "").split()[0].endswith("/.default"):
             return 400, {}, {"error": "invalid_request", "error_description": "AADSTS900144: bad grant or scope"}
+        if form["scope"].split()[0].removesuffix("/.default").rstrip("/") != self.audience:
+            return 400, {}, {"error": "invalid_resource", "error_description": f"AADSTS500011: {form['scope']} was not found"}
         if form.get("client_id") != CLIENT or not is_known:
             return 401, {}, {"error": "invalid_client", "error_description": "AADSTS7000215: Invalid client secret provided."}
         return self._token(is_text=False)

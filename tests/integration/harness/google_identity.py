@@ -22,12 +22,13 @@ def _decode(part):
 
 
 class Identity:
-    """lifetime: of tokens, in seconds."""
+    """lifetime: of tokens, in seconds. scope: the only one that tokens may have; exchange: that of a token which is exchanged."""
 
-    def __init__(self, url, directory, lifetime=3600):
-        self.url, self.lifetime = url, lifetime
+    def __init__(self, url, directory, lifetime=3600, scope=SCOPE, exchange=SCOPE):
+        self.url, self.lifetime, self.scope, self.exchange = url, lifetime, scope, exchange
         self.directory = pathlib.Path(directory)
         self.tokens = {}            # token -> when it ends
+        self.exchanged = set()      # tokens that are good for an exchange only
         self.has_account = True     # the machine
         self.subject = SUBJECT
         self._count = 0
@@ -74,14 +75,21 @@ class Identity:
         kind, _, token = (asked.headers["Authorization"] or "").partition(" ")
         return kind == "Bearer" and self.tokens.get(token, 0) > time.monotonic()
 
-    def _make_token(self):
+    def may_query(self, asked):
+        """Whether the token has the scope of queries."""
+        token = (asked.headers["Authorization"] or "").removeprefix("Bearer ")
+        return self.is_known(asked) and (token not in self.exchanged or self.exchange == self.scope)
+
+    def _make_token(self, scope=None):
         self._count += 1
         token = f"ya29.token-{self._count}"
         self.tokens[token] = time.monotonic() + self.lifetime
+        if scope == self.exchange:
+            self.exchanged.add(token)
         return token
 
-    def _tell(self, **more):
-        return 200, {}, {"access_token": self._make_token(), "expires_in": int(self.lifetime), "token_type": "Bearer", **more}
+    def _tell(self, asks=None, **more):
+        return 200, {}, {"access_token": self._make_token(asks), "expires_in": int(self.lifetime), "token_type": "Bearer", **more}
 
     def answer(self, asked, path):
         """None: this is no matter of identity."""
@@ -106,6 +114,9 @@ class Identity:
         if path == "/computeMetadata/v1/project/project-id":
             return 200, {**flavor, "Content-Type": "application/text"}, b"shop"
         if path == "/computeMetadata/v1/instance/service-accounts/default/token" and self.has_account:
+            query = urllib.parse.parse_qs(urllib.parse.urlsplit(asked.path).query)
+            if query.get("scopes", [self.scope]) != [self.scope]:
+                return 404, flavor, b"no such scope"
             status, _, body = self._tell()
             return status, {**flavor, "Content-Type": "application/json"}, body
         if path in ("/computeMetadata/v1/instance", "/computeMetadata/v1/instance/"):     # is it there?
@@ -133,9 +144,9 @@ class Identity:
                            "reasonable timeframe.")
         if claims["aud"] not in (self.url + "/token", "https://oauth2.googleapis.com/token"):
             return refusal(400, "invalid_grant", "Invalid JWT: Failed audience check.")
-        if SCOPE not in claims["scope"].split():
+        if not set(claims["scope"].split()) <= {self.scope, self.exchange}:
             return refusal(400, "invalid_scope", "Invalid OAuth scope or ID token audience provided.")
-        return self._tell()
+        return self._tell(asks=claims["scope"])
 
     def _refresh(self, form):
         if form.get("grant_type") != "refresh_token":
@@ -144,24 +155,26 @@ class Identity:
             return refusal(401, "invalid_client", "The OAuth client was not found.")
         if form.get("refresh_token") != REFRESH:
             return refusal(400, "invalid_grant", "Token has been expired or revoked.")
-        return self._tell(scope=SCOPE)
+        return self._tell(scope=self.scope)
 
     def _exchange(self, form):
         for key, value in {"grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "audience": AUDIENCE,
                            "requested_token_type": "urn:ietf:params:oauth:token-type:access_token",
-                           "subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "scope": SCOPE}.items():
+                           "subject_token_type": "urn:ietf:params:oauth:token-type:jwt"}.items():
             if form.get(key) != value:
                 return refusal(400, "invalid_request", f"Invalid value for \"{key}\".")
+        if form.get("scope") not in (self.scope, self.exchange):
+            return refusal(400, "invalid_scope", "Invalid OAuth scope.")
         if form.get("subject_token") != self.subject:
             return refusal(400, "invalid_grant", "The ID Token issued at 1 is stale to sign-in.")
-        return self._tell(issued_token_type="urn:ietf:params:oauth:token-type:access_token")
+        return self._tell(asks=form["scope"], issued_token_type="urn:ietf:params:oauth:token-type:access_token")
 
     def _impersonate(self, asked, path):
         if not self.is_known(asked):
             return 401, {}, {"error": {"code": 401, "message": "Request had invalid authentication credentials.",
                                        "status": "UNAUTHENTICATED"}}
         wanted = asked.json
-        if ACCOUNT not in path or wanted["scope"] != [SCOPE] or not wanted["lifetime"].endswith("s"):
+        if ACCOUNT not in path or wanted["scope"] != [self.scope] or not wanted["lifetime"].endswith("s"):
             return 403, {}, {"error": {"code": 403, "message": "Permission 'iam.serviceAccounts.getAccessToken' denied on "
                                        "resource (or it may not exist).", "status": "PERMISSION_DENIED"}}
         end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + self.lifetime))

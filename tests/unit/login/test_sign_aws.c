@@ -34,7 +34,7 @@ Test(sign_aws, as_the_official_client_has_it)
         .add_headers = add_headers,
         .check = check,
     };
-    signing_check_vectors(&signing, "aws.json", 29);
+    signing_check_vectors(&signing, "aws.json", 33);
 }
 
 /* From the documentation of Signature Version 4, so that the vectors cannot be wrong together. */
