@@ -442,6 +442,11 @@ static void auth_call_send(struct auth_call *call, const struct as_http_request 
         auth_call_fail_without(call, "");
         return;
     }
+    if (auth->login && given->permit && !given->permit(call->context)) {
+        as_error_set(&call->error, "%s: the request is not permitted any more", auth->login->key);
+        auth_call_fail(call);
+        return;
+    }
     if (auth_apply(auth, &request, &call->error) != 0) {
         if (auth->login)
             as_error_wrap(&call->error, "%s", auth->login->key);

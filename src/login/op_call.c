@@ -60,6 +60,10 @@ static bool learns_time(struct as_op_call *call, const struct as_http_response *
 void as_op_call_on_response(struct as_op_call *call, const struct as_http_response *response)
 {
     struct as_cloud_op *op = call->op;
+    if (response->outcome == AS_HTTP_UNSENT && op->want == AS_CLOUD_OP_END) {
+        call_later(call, 0); /* call_permits has failed the op */
+        return;
+    }
     if (learns_time(call, response)) {
         call->is_repeated = true;
         if (op->request.is_plain)
@@ -85,13 +89,18 @@ static void call_answered(void *context, const struct as_http_response *response
     as_op_call_on_response(call, response);
 }
 
+static bool call_permits(void *context)
+{
+    struct as_op_call *call = context;
+    return !call->callbacks.permit || call->callbacks.permit(call->callbacks.context, call->op);
+}
+
 static void call_send(struct as_op_call *call)
 {
     struct as_cloud_op *op = call->op;
     const struct as_cloud_op_request *wanted = &op->request;
     struct as_http *http = call->http ? call->http : call->env->http;
-    if (wanted->is_change && call->callbacks.permit &&
-        !call->callbacks.permit(call->callbacks.context, op)) {
+    if (wanted->is_change && !call_permits(call)) {
         call_later(call, 0);
         return;
     }
@@ -113,6 +122,7 @@ static void call_send(struct as_op_call *call)
         .body_size = wanted->body.size,
         .timeout_us = wanted->timeout_us ? wanted->timeout_us : call->timeout_us,
         .max_response = wanted->max_response ? wanted->max_response : AS_CLOUD_OP_ANSWER_MAX,
+        .permit = wanted->is_change ? call_permits : NULL,
         .flow = call->flow,
         .is_http2 = wanted->is_http2,
         .proxy_url = wanted->without_proxy ? NULL : call->proxy_url,

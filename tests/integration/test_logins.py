@@ -244,6 +244,24 @@ def test_the_time_of_a_query_includes_its_login(make_daemon, node_group, prometh
     eventually(lambda: group.size == 5, 60, what="the token comes, and serves the next query")
 
 
+def test_a_node_group_behind_a_login(make_daemon, node_group, prometheus, tokens, started, tmp_path):
+    """A change is refused once, and is sent once more with a new token: never twice."""
+    group = node_group(3)
+    gate = started(Gate(group.url.removesuffix("/groups/workers"), tokens.admit))
+    config = {"prometheus": {"url": prometheus.url},
+              "providers": {"mine": {"type": "http", "http_config": {"oauth2": tokens.config(tmp_path)}}}}
+    daemon = make_daemon(follow(gate.url + "/groups/workers"), config)
+    eventually(lambda: group.size == 5, 60, what="the size of the query")
+    tokens.revoke()
+    group.size = 3
+    eventually(lambda: group.size == 5, 60, what="a new token after the refusal")
+    assert group.applied == [5, 5] and len(set(tokens.replayed)) == 1
+    tokens.answer = 503, {}, b""
+    tokens.revoke()
+    failed = eventually(lambda: [text for text in [json.dumps(daemon.target("workers"))] if "HTTP 503" in text], 60, what="an error")[0]
+    assert "oauth2: " in failed and group.size == 5
+
+
 @pytest.mark.skipif(bool(alertmanager.missing()), reason=str(alertmanager.missing()))
 def test_alertmanager_and_notify_have_logins(make_daemon, make_alertmanager, webhook, node_group, started, tmp_path):
     lists, notices = started(TokenServer()), started(TokenServer(accepts=("form",)))

@@ -58,6 +58,9 @@ struct as_http_request { /* all borrowed for the call of start only */
     int64_t idle_us;          /* without a byte for so long: AS_HTTP_TIMEOUT; 0: no limit */
     size_t max_response;      /* bytes of body that is collected; more: AS_HTTP_TOO_LARGE */
     as_http_body_fn *on_body; /* reads 2xx bodies, which `done` then lacks; NULL: all collected */
+    /* With a login (login/http_auth.h): called with `context` right before the request is sent, as
+     * it may have waited. False: AS_HTTP_UNSENT. NULL: it is sent. */
+    bool (*permit)(void *context);
     struct as_http_tls tls;
     enum as_http_class class;
     struct as_flow flow;

@@ -10,7 +10,7 @@ import time
 import urllib.parse
 
 from . import moto
-from .http import HangUp, Server, request
+from .http import Server, request
 
 CLIENT = "alertscaler"
 SECRET = "cl1ent-s3cret/+ &="
@@ -111,9 +111,9 @@ class Gate:
         self.admitted += 1
         if not self.target:
             return 200, {}, b"{}"
-        kind = {"Content-Type": asked.headers["Content-Type"]} if asked.headers["Content-Type"] else {}
-        answer = request(asked.method, self.target + asked.path, asked.body or None, kind)
-        return answer.status, {"Content-Type": answer.headers["Content-Type"] or "text/plain"}, answer.body
+        sent = {name: asked.headers[name] for name in ("Content-Type", "If-Match") if asked.headers[name]}
+        answer = request(asked.method, self.target + asked.path, asked.body or None, sent)
+        return answer.status, {name: answer.headers[name] for name in ("Content-Type", "ETag") if answer.headers[name]}, answer.body
 
     def stop(self):
         self._server.stop()
@@ -197,7 +197,3 @@ class StsProxy:
 
     def stop(self):
         self._server.stop()
-
-
-def hang_up(_):
-    raise HangUp

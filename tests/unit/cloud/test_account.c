@@ -4,6 +4,9 @@
  */
 #include "cloud/provider_account.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "../kube/support.h"
 
 #define URL "/groups/a"
@@ -279,6 +282,48 @@ Test(account, what_may_not_be_changed_now_is_not_sent)
     }
     is_changing = false;
     env.get_permit = NULL;
+    deinit_ops();
+}
+
+/* The login of http_config takes time: whether a change may be made is asked again. */
+Test(account, a_change_that_waited_for_its_login_is_not_sent_if_it_may_not_be_made)
+{
+    static const struct as_group_provider plain = {.type = "test", .begin = begin};
+    char secret[] = "/tmp/as-account-XXXXXX";
+    const int fd = mkstemp(secret);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, "s", 1), 1);
+    close(fd);
+    as_account_free(account);
+    settings.http = (struct as_http_settings){.login = AS_LOGIN_OAUTH2,
+                                              .oauth2 = {.client_id = "c",
+                                                         .client_secret_file = secret,
+                                                         .token_url = "https://login/token"}};
+    env.get_permit = get_permit;
+    permit = AS_PERMIT_ALL;
+    account = as_account_new(&plain, &settings, &env, NULL);
+    is_changing = true;
+    start(0);
+    while (world_expire(&world)) /* it waits for the answer of the token server */
+        continue;
+    permit = AS_PERMIT_NONE;
+    world_answer(&world, (struct world_answer){"POST", "/token", .status = 200,
+                                               .body = "{\"access_token\":\"t\"}"});
+    world_run(&world);
+    cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_STOPPED);
+    cr_expect_not(ops[0].op.is_ambiguous, "it was not sent");
+    cr_expect_eq(ops[0].op.sent, 0);
+    cr_expect_not_null(strstr(ops[0].op.message, "given up: "));
+    cr_expect_eq(world.request_count, 1);
+    permit = AS_PERMIT_ALL;
+    start(0);
+    world_answer(&world, (struct world_answer){"PUT", URL, .status = 200, .body = "{}"});
+    world_run(&world);
+    cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_OK);
+    cr_expect_eq(ops[0].op.sent, 1);
+    is_changing = false;
+    env.get_permit = NULL;
+    unlink(secret);
     deinit_ops();
 }
 

@@ -923,6 +923,48 @@ Test(http_auth, a_request_that_fails_is_cancelled_before_it_is_told)
     expect_unsent("credentials_file: /nowhere: No such file or directory");
 }
 
+static bool is_permitted;
+
+static bool permit(void *context)
+{
+    cr_expect_not(((struct sent *)context)->is_done);
+    return is_permitted;
+}
+
+/* A change waits for its login: whether it may still be made is asked when it is sent. */
+Test(http_auth, a_change_that_is_not_permitted_any_more_is_not_sent)
+{
+    const struct as_http_request change = {.method = "PUT",
+                                           .url = "https://group/",
+                                           .timeout_us = AS_US_PER_S,
+                                           .max_response = 1,
+                                           .permit = permit};
+    struct sent sent = {0};
+    struct as_http *http;
+    open_auth();
+    http = as_http_auth_get_port(auth);
+    is_permitted = true;
+    sent.call = http->start(http, &change, keep, &sent);
+    pass_silent(0);
+    is_permitted = false;
+    answer_token(200, "{\"access_token\":\"t1\"}");
+    world_run(&world);
+    cr_expect_eq(sent.outcome, AS_HTTP_UNSENT);
+    cr_expect_str_eq(sent.text, "oauth2: the request is not permitted any more");
+    cr_expect_eq(world.request_count, 1);
+
+    is_permitted = true; /* nor is it sent a second time */
+    sent = (struct sent){0};
+    sent.call = http->start(http, &change, keep, &sent);
+    world_answer(&world, (struct world_answer){"PUT", "https://group/", .status = 401});
+    pass_silent(0);
+    is_permitted = false;
+    answer_token(200, "{\"access_token\":\"t2\"}");
+    world_run(&world);
+    cr_expect_eq(sent.outcome, AS_HTTP_UNSENT);
+    cr_expect_eq(world.request_count, 3);
+}
+
 Test(http_auth, freed_while_requests_wait)
 {
     struct sent sent[2];
