@@ -477,7 +477,7 @@ static void auth_on_credentials(void *context)
     } else if (call->is_repeated &&
                call->generation == as_credentials_cache_get_generation(auth->cache)) {
         auth->renew_again.us =
-            as_time_add(auth->env.clock->get_mono(auth->env.clock).us, LOGIN_REFUSED_US);
+            as_time_add(auth->env.clock->get_mono(auth->env.clock).us, LOGIN_TRY_AGAIN_US);
         auth_call_fail_without(call,
                                "the server refused the credentials, and there are no new ones: ");
     } else {
