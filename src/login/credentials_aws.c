@@ -853,7 +853,8 @@ static void aws_metadata_begin_region(struct as_credentials_op *given)
  * (AssumeRoleWithWebIdentity, not signed). The token's file is read each time: such tokens are
  * short-lived and replaced in place. */
 
-#define SESSION "alertscaler" /* as CloudTrail shows it */
+#define SESSION      "alertscaler"          /* as CloudTrail shows it */
+#define STS_VARIABLE "AWS_ENDPOINT_URL_STS" /* an option of logins */
 
 /* If no region is known, asks the global service. False after failing the op. */
 static bool sts_ask(struct as_credentials_op *given, const char *action,
@@ -861,9 +862,17 @@ static bool sts_ask(struct as_credentials_op *given, const char *action,
 {
     struct as_cloud_op *op = &given->op;
     const char *region = aws_search_region(given);
-    const bool is_global = !region && !as_account_get(given->account, "sts_endpoint");
+    const char *variable = as_account_get(given->account, STS_VARIABLE);
+    const char *key = variable ? STS_VARIABLE : "sts_endpoint";
+    if (variable && !as_url_is_private(variable)) {
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         STS_VARIABLE ": expected a URL with https:// (http:// only to this "
+                                      "machine)");
+        return false;
+    }
+    const bool is_global = !region && !as_account_get(given->account, key);
     const char *base = is_global ? "https://sts.amazonaws.com"
-                                 : aws_make_endpoint(op, given->account, "sts_endpoint", "sts",
+                                 : aws_make_endpoint(op, given->account, key, "sts",
                                                      region ? region : "us-east-1");
     if (!base)
         return false;

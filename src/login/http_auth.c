@@ -112,7 +112,7 @@ static void sigv4_configure(struct as_http_auth *auth, struct as_credentials_con
     login_add(auth, "profile", settings->profile);
     login_add(auth, "role_arn", settings->role_arn);
     login_add(auth, "external_id", settings->external_id);
-    login_add(auth, "sts_endpoint", as_str_is_empty(sts) ? NULL : sts);
+    login_add(auth, "AWS_ENDPOINT_URL_STS", as_str_is_empty(sts) ? NULL : sts);
 }
 
 /* The audiences of queries. Those of `remote_write` (https://monitor.azure.com) are for writing. */

@@ -601,6 +601,31 @@ Test(http_auth, a_role_is_assumed_with_the_keys_of_the_chain)
     cr_expect_eq(world.request_count, 3);
 }
 
+/* The roles of a profile come first: each is assumed with the credentials of the one before. */
+Test(http_auth, a_role_on_top_of_the_role_of_a_profile)
+{
+    char config[64];
+    snprintf(config, sizeof(config), "%s/config", directory);
+    write_file(config, "[profile base]\naws_access_key_id = BASE\naws_secret_access_key = s\n"
+                       "[profile metrics]\nrole_arn = arn:aws:iam::2:role/first\n"
+                       "source_profile = base\n");
+    set_role();
+    settings.sigv4.profile = "metrics";
+    set_variable("AWS_CONFIG_FILE", config);
+    set_variable("AWS_SHARED_CREDENTIALS_FILE", "/nowhere");
+    open_auth();
+    answer_role(200, ROLE);
+    answer_role(200, ROLE);
+    answer(200, "");
+    expect_good("");
+    cr_expect_not_null(strstr(request_at(2)->body, "arn%3Aaws%3Aiam%3A%3A2%3Arole%2Ffirst"));
+    cr_expect_not_null(strstr(request_at(2)->headers, "Credential=BASE/"));
+    cr_expect_str_eq(request_at(1)->body, ROLE_FORM);
+    cr_expect_not_null(strstr(request_at(1)->headers, "Credential=ROLE/"));
+    cr_expect_not_null(strstr(request_at(1)->headers, "X-Amz-Security-Token: session\n"));
+    unlink(config);
+}
+
 Test(http_auth, a_role_that_is_refused)
 {
     set_role();
@@ -629,6 +654,15 @@ Test(http_auth, a_role_of_another_sts)
                                                .status = 200, .body = ROLE});
     answer(200, "");
     expect_good("");
+}
+
+Test(http_auth, a_role_is_not_requested_where_others_can_read)
+{
+    set_role();
+    set_variable("AWS_ENDPOINT_URL_STS", "http://sts.example.com");
+    open_auth();
+    expect_unsent("sigv4: environment: AWS_ENDPOINT_URL_STS: expected a URL with https:// (http:// "
+                  "only to this machine)");
 }
 
 Test(http_auth, keys_that_have_expired_are_searched_once_more)
