@@ -15,11 +15,11 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/decide/observation.h>
+#include <alertscaler/decide/target.h>
 #include <alertscaler/login/cloud_op.h>
 #include <alertscaler/login/provider_credentials.h>
 #include <alertscaler/login/sign.h>
-#include <alertscaler/decide/observation.h>
-#include <alertscaler/decide/target.h>
 #include <alertscaler/port/group_view.h>
 #include <alertscaler/rules/settings.h>
 
