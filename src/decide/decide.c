@@ -221,6 +221,23 @@ static __int128 get_cautious_usage(const struct per_pod *sums, int64_t resource)
     return sums->is_utilization ? (__int128)resource * percent / FULL_UTILIZATION : sums->goal;
 }
 
+const struct as_pod_container *as_pod_find_container(const struct as_pod *pod, const char *name)
+{
+    for (size_t i = 0; i < pod->container_count; i++)
+        if (strcmp(pod->containers[i].name, name) == 0)
+            return &pod->containers[i];
+    return NULL;
+}
+
+/* What the pod, or its container, requests of the resource, or has as its limit; NaN: nothing. */
+static double get_resource_of(const struct as_pod *pod, const struct as_track *track)
+{
+    if (!track->container)
+        return pod->resource[track->resource];
+    const struct as_pod_container *container = as_pod_find_container(pod, track->container);
+    return container ? container->resource[track->resource] : (double)NAN;
+}
+
 /* False: a pod lacks the resource. */
 static bool sum_pods(const struct as_decide_input *input, const struct as_proposal *proposal,
                      struct per_pod *sums)
@@ -234,9 +251,10 @@ static bool sum_pods(const struct as_decide_input *input, const struct as_propos
         const struct as_sample *sample = find_sample(proposal, pod, &at);
         int64_t resource = 0;
         if (sums->is_utilization) {
-            if (!isfinite(pod->resource[track->resource]))
+            const double of_pod = get_resource_of(pod, track);
+            if (!isfinite(of_pod))
                 return false;
-            resource = to_whole_milli(pod->resource[track->resource]);
+            resource = to_whole_milli(of_pod);
         }
         enum pod_state class = classify(input, pod, sample, is_cpu);
         sums->sums[class].count++;

@@ -207,7 +207,18 @@ static const struct as_row usage_rows[] = {
     {.name = NULL},
 };
 
+static const struct as_row container_rows[] = {
+    {AS_ROW("name", text, as_pod_container, name, REQUIRED)},
+    {AS_ROW_PART("resources", as_pod_container, resource, DEFAULT, usage_rows),
+     .about = "Cores and bytes"},
+    {.name = NULL},
+};
+static const struct as_pod_container default_container = {.name = "", .resource = {NAN, NAN}};
+
 static const struct as_row pod_rows[] = {
+    {AS_ROW_OF("containers", list, as_pod, containers, FILLED, container_rows), .since = 3,
+     .count_at = AS_ROW_COUNT(as_pod, container_count), .defaults = &default_container,
+     .about = "Those that a rule names"},
     {AS_ROW("deleting", flag, as_pod, deleting, DEFAULT)},
     {AS_ROW("name", text, as_pod, name, DEFAULT)},
     {AS_ROW("phase", word, as_pod, phase, DEFAULT), .get_word = get_phase},

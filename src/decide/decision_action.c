@@ -193,7 +193,8 @@ static void read_utilization(struct as_reader *reader, struct as_track *track)
     track->value = (double)milli_percent / 1000;
 }
 
-static void read_track(struct as_reader *reader, struct as_track *track)
+static void read_track(struct as_reader *reader, struct as_arena *arena, int32_t version,
+                       struct as_track *track)
 {
     static const struct {
         const char *name;
@@ -223,6 +224,8 @@ static void read_track(struct as_reader *reader, struct as_track *track)
         track->resource =
             (enum as_resource)as_read_enum(reader, "resource", resource_words, AS_RESOURCE_CPU);
     }
+    if (version >= 3 && track->goal == AS_GOAL_UTILIZATION && as_read_has(reader, "container"))
+        track->container = as_arena_strdup(arena, as_read_string(reader, "container"));
     as_read_end(reader);
 }
 
@@ -264,7 +267,7 @@ static void action_read(struct as_rows_input *input, struct as_reader *object,
     case AS_ACTION_SCALE_TO: read_scale_to(&reader, input->arena, input->version, action); break;
     case AS_ACTION_TRACK:
         as_read_object(&body, &reader, name);
-        read_track(&body, &action->track);
+        read_track(&body, input->arena, input->version, &action->track);
         break;
     case AS_ACTION_PASS_THROUGH:
         as_read_object(&body, &reader, name);
@@ -354,6 +357,8 @@ static void write_track(struct as_json_writer *json, const struct as_track *trac
     as_json_begin_object(json);
     if (track->goal == AS_GOAL_AVERAGE_VALUE)
         action_write_number(json, "average_value", track->value);
+    if (track->container)
+        as_json_write_member(json, "container", track->container);
     if (is_utilization || (track->is_resource && track->goal == AS_GOAL_AVERAGE_VALUE))
         as_json_write_member(json, "resource", resource_words[track->resource].text);
     if (is_utilization)
@@ -483,6 +488,7 @@ static const struct as_row up_rows[] = {
 
 static const struct as_row track_rows[] = {
     ACTION_ROW("average_value", as_row_positive),
+    {.name = "container", .type = &as_row_text, .since = 3},
     {.name = "resource", .type = &as_row_word, .get_word = get_resource},
     ACTION_ROW("utilization", percent_type),
     ACTION_ROW("value", as_row_positive),

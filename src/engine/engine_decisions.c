@@ -5,6 +5,7 @@
  * proposals never move or veto anything.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -544,6 +545,53 @@ static void join_samples(struct as_engine *engine, const struct as_observation *
     proposal->sample_count = count;
 }
 
+static const struct as_container_seen *find_container(const struct as_pod_seen *pod,
+                                                      const char *name)
+{
+    for (size_t i = 0; i < pod->container_count; i++)
+        if (strcmp(pod->containers[i].name, name) == 0)
+            return &pod->containers[i];
+    return NULL;
+}
+
+/* Why the pod has nothing that a `utilization` could be measured against, in the step's memory;
+ * NULL: it has. */
+static const char *explain_lack(struct as_engine *engine, const struct as_pod_seen *pod,
+                                const struct as_track *track)
+{
+    static const char *const words[] = {[AS_RESOURCE_CPU] = "cpu", [AS_RESOURCE_MEMORY] = "memory"};
+    const struct as_container_seen *container =
+        track->container ? find_container(pod, track->container) : NULL;
+    const double *of = container ? track->of_limits ? container->limits : container->requests
+                       : track->of_limits ? pod->limits
+                                          : pod->requests;
+    const char *wanted = track->of_limits ? "limit" : "request";
+    char text[AS_MESSAGE_SIZE];
+    if (track->container && !container)
+        snprintf(text, sizeof(text), "pod %s has no container %s", pod->name, track->container);
+    else if (isfinite(of[track->resource]))
+        return NULL;
+    else if (container)
+        snprintf(text, sizeof(text), "container %s of pod %s has no %s %s", container->name,
+                 pod->name, words[track->resource], wanted);
+    else
+        snprintf(text, sizeof(text), "a container of pod %s has no %s %s", pod->name,
+                 words[track->resource], wanted);
+    return as_arena_strdup(&engine->arena, text);
+}
+
+/* One pod that lacks it is enough: the average of the others is not that of the target. */
+static void proposal_check_resources(struct as_engine *engine,
+                                     const struct as_observation *observation,
+                                     struct as_proposal *proposal)
+{
+    const struct as_action *action = &proposal->action;
+    if (action->kind != AS_ACTION_TRACK || action->track.goal != AS_GOAL_UTILIZATION)
+        return;
+    for (size_t i = 0; i < observation->pod_count && !proposal->error; i++)
+        proposal->error = explain_lack(engine, &observation->pods[i], &action->track);
+}
+
 /* Without pods, samples are no value; the error is the observation's. */
 static void proposals_check_pods(struct as_engine *engine, const struct as_observation *observation,
                                  struct proposals *proposals)
@@ -554,8 +602,10 @@ static void proposals_check_pods(struct as_engine *engine, const struct as_obser
             continue;
         if (observation->has_pods)
             join_samples(engine, observation, proposal);
-        if (observation->has_pods && proposal->sample_count > 0)
+        if (observation->has_pods && proposal->sample_count > 0) {
+            proposal_check_resources(engine, observation, proposal);
             continue;
+        }
         proposal->samples = NULL;
         proposal->sample_count = 0;
         proposal->error = observation->has_pods ? "none of the samples is of a pod of the target"

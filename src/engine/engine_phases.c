@@ -440,6 +440,8 @@ static void phase_hold(struct target *target, const struct as_observation *obser
     for (size_t i = 0; i < observation->pod_count; i++) {
         pods[i] = observation->pods[i];
         pods[i].name = as_arena_strdup(&held->arena, observation->pods[i].name);
+        pods[i].containers = as_containers_copy(
+            &pods[i], as_arena_alloc_raw(&held->arena, as_containers_get_size(&pods[i])));
     }
     held->observation = *observation;
     held->observation.pods = pods;

@@ -185,7 +185,7 @@ static bool selector_term_matches(const struct selector_term *term, const char *
 
 struct watched_pod {
     RB_ENTRY(watched_pod) link; /* by name */
-    struct as_pod_seen seen;    /* its name is `texts` */
+    struct as_pod_seen seen;    /* its name is `texts`; its containers are owned */
     bool is_unreadable;
     uint64_t list; /* the last one that told of the pod */
     size_t bytes;
@@ -247,6 +247,7 @@ static void pod_scope_drop(struct pod_scope *scope, struct watched_pod *pod)
 {
     RB_REMOVE(watched_pods, &scope->pods, pod);
     scope->owner->bytes -= pod->bytes;
+    free((void *)(uintptr_t)pod->seen.containers);
     free(pod);
 }
 
@@ -314,13 +315,16 @@ static int pod_scope_put(struct pod_scope *scope, const struct tree_value *item,
     const int status = pod_watch_measure_labels(labels, &label_size, error);
     if (status)
         return status;
-    const bool is_unreadable = as_kube_pod_read(item, &seen, NULL) != 0;
-    const size_t bytes = sizeof(struct watched_pod) + strlen(name) + 1 + label_size;
+    AS_CLEANUP(as_arena_deinit) struct as_arena scratch = AS_ARENA_INIT;
+    const bool is_unreadable = as_kube_pod_read(item, &scratch, &seen, NULL) != 0;
+    const size_t size = sizeof(struct watched_pod) + strlen(name) + 1 + label_size;
+    const size_t container_size = as_containers_get_size(&seen);
+    const size_t bytes = size + container_size;
     if (bytes > AS_POD_WATCH_BYTES - watches->bytes) {
         as_error_set(error, "the pods take more than %zu bytes", AS_POD_WATCH_BYTES);
         return -E2BIG;
     }
-    struct watched_pod *pod = as_xmalloc(bytes);
+    struct watched_pod *pod = as_xmalloc(size);
     *pod = (struct watched_pod){.seen = seen,
                                 .is_unreadable = is_unreadable,
                                 .list = scope->list,
@@ -333,6 +337,8 @@ static int pod_scope_put(struct pod_scope *scope, const struct tree_value *item,
         at = pod_watch_append_text(at, label->text, label->size);
     }
     pod->seen.name = pod->texts;
+    if (seen.container_count > 0)
+        pod->seen.containers = as_containers_copy(&seen, as_xmalloc(container_size));
     RB_INSERT(watched_pods, &scope->pods, pod);
     watches->bytes += bytes;
     return 0;

@@ -27,17 +27,19 @@ int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
                             struct as_error *error) AS_MUST_USE;
 
 /*
- * One pod. Its name is borrowed from `item`. requests and limits are sums over spec.containers and
- * the restartable spec.initContainers, as in HPA; NaN if one of these has no value.
+ * One pod. Its names are borrowed from `item`, its containers are in the arena. requests and limits
+ * are sums over spec.containers and the restartable spec.initContainers, as in HPA; NaN if one of
+ * these has no value.
  */
-int as_kube_pod_read(const struct tree_value *item, struct as_pod_seen *pod_out,
-                     struct as_error *error) AS_MUST_USE;
+int as_kube_pod_read(const struct tree_value *item, struct as_arena *arena,
+                     struct as_pod_seen *pod_out, struct as_error *error) AS_MUST_USE;
 
 struct as_kube_pods {
     size_t max; /* pods; more is an error */
     size_t count, capacity;
     struct as_pod_seen *items;
-    struct as_arena names;
+    struct as_arena texts;   /* of the items, and their containers */
+    struct as_arena scratch; /* of one pod that is read */
 };
 
 #define AS_KUBE_PODS_INIT(maximum) ((struct as_kube_pods){.max = (maximum)})

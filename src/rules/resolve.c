@@ -424,6 +424,8 @@ static void resolve_action(const struct raw_rule *raw, struct as_rule *rule)
 {
     size_t count = raw->action.step_count;
     rule->action = raw->action;
+    if (raw->action.kind == AS_ACTION_TRACK && raw->action.track.container)
+        rule->action.track.container = rule->container = as_xstrdup(raw->action.track.container);
     if (count == 0)
         return;
     rule->steps = as_xcalloc(count, sizeof(*rule->steps));

@@ -7,6 +7,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/decide/sized.h>
 
 #include <alertscaler/rules/tables.h>
 
@@ -22,6 +23,7 @@ struct raw_track {
     double value, average_value;
     int64_t utilization;
     unsigned of, resource;
+    const char *container;
 };
 
 static void rule_parse_goal(struct loader *loader, const struct as_yaml_node *value, double *out)
@@ -63,6 +65,7 @@ static const struct schema_field track_fields[] = {
     SCHEMA_FIELD("utilization", PERCENT, raw_track, utilization, .min = 1000,
                  .max = INT64_C(1000000) * 1000),
     SCHEMA_FIELD("of", WORD, raw_track, of, .words = of_words),
+    SCHEMA_FIELD("container", STRING, raw_track, container),
     SCHEMA_FIELD("resource", WORD, raw_track, resource, .words = resource_words),
     SCHEMA_FIELD("per_pod", BOOL, raw_track, source.per_pod, .fallback = "false"),
     SCHEMA_FIELD("pod_label", STRING, raw_track, source.pod_label, .fallback = "pod"),
@@ -72,12 +75,20 @@ static const struct schema_field track_fields[] = {
 static void finish_track(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_node *at, void *object)
 {
-    bool is_per_pod = ((const struct raw_track *)object)->source.per_pod;
+    const struct raw_track *track = object;
+    bool is_per_pod = track->source.per_pod;
     const struct as_yaml_node *of = schema_find_key(node, "of");
     const struct as_yaml_node *resource = schema_find_key(node, "resource");
     const struct as_yaml_node *utilization = schema_find_key(node, "utilization");
     const struct as_yaml_node *per_pod = schema_find_key(node, "per_pod");
     const struct as_yaml_node *pod_label = schema_find_key(node, "pod_label");
+    const struct as_yaml_node *container = schema_find_key(node, "container");
+    if (container && !utilization)
+        loader_report(
+            loader, container,
+            "`container` goes with `utilization`: elsewhere the query selects containers");
+    if (track->container && !as_sized_is_container(track->container))
+        loader_report(loader, container, "expected a container's name");
     if (utilization && !of)
         loader_report(loader, utilization, "`utilization` needs `of`, such as `of: cpu_requests`");
     if (of && !utilization)
@@ -162,6 +173,7 @@ static void parse_track(struct loader *loader, const struct as_yaml_node *value,
                                                 : AS_RESOURCE_CPU,
         .of_limits = raw.of >= 2,
         .is_resource = goal == AS_GOAL_UTILIZATION || as_yaml_find(value, "resource"),
+        .container = raw.container,
     };
     rule->source = raw.source;
     const struct as_yaml_node *of = as_yaml_find(value, "of");

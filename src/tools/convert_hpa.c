@@ -5,6 +5,7 @@
 
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/decide/sized.h>
 #include <alertscaler/rules/tables.h>
 
 #include "convert_plan.h"
@@ -317,10 +318,9 @@ void hpa_add_resource(struct convert *convert, struct plan_target *target,
             resource);
         return;
     }
-    if (container && goal == AS_GOAL_UTILIZATION) {
+    if (container && goal == AS_GOAL_UTILIZATION && !as_sized_is_container(container)) {
         convert_lose(convert, node,
-                     "the utilization of container `%.63s`: a target knows the requests of whole "
-                     "pods only. Use `averageValue`, or the resource of the whole pod",
+                     "the utilization of container `%.63s`: a container cannot have this name",
                      container);
         return;
     }
@@ -344,6 +344,7 @@ void hpa_add_resource(struct convert *convert, struct plan_target *target,
     rule->milli = milli;
     rule->is_resource = true;
     rule->resource = kind;
+    rule->container = goal == AS_GOAL_UTILIZATION ? container : NULL;
     rule->is_per_pod = true;
     rule->pod_label = answer.label;
     rule->query = answer.query;

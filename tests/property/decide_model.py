@@ -245,6 +245,7 @@ def track_pods(document, proposal, goal_name, goal):
     pods = observed.get("pods") or []
     samples = {sample["pod"]: sample for sample in proposal.get("samples") or [] if sample.get("pod")}
     resource = proposal["action"]["track"].get("resource")
+    container = proposal["action"]["track"].get("container")
     utilization = goal_name == "utilization"
     goal = int(percent_of(goal) * 1000) if utilization else whole_milli(float(goal))
     if not pods or not samples or goal == 0:
@@ -254,7 +255,8 @@ def track_pods(document, proposal, goal_name, goal):
     asked = {}  # by position, since names may be absent
     for i, pod in enumerate(pods):
         if utilization:
-            given = (pod.get("resources") or {}).get(resource)
+            of = pod if container is None else next((one for one in pod.get("containers") or [] if one["name"] == container), {})
+            given = (of.get("resources") or {}).get(resource)
             if given is None:
                 raise Unavailable
             asked[i] = whole_milli(float(given))
@@ -312,7 +314,7 @@ def propose(document, proposal):
         if proposal.get("value") is None:
             raise Unavailable
         return ceil_size(float(proposal["value"])), False
-    ((goal_name, goal),) = ((name, value) for name, value in body.items() if name != "resource")
+    ((goal_name, goal),) = ((name, value) for name, value in body.items() if name not in ("resource", "container"))
     if goal_name == "utilization" or proposal.get("samples") is not None:
         return track_pods(document, proposal, goal_name, goal)
     return track_number(document, proposal, goal_name, goal)

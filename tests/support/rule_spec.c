@@ -193,6 +193,7 @@ static bool make_track(const struct rule_spec *spec, struct as_track *track)
                                    .value = spec->track_utilization,
                                    .resource = spec->resource,
                                    .of_limits = spec->of_limits,
+                                   .container = spec->container,
                                    .is_resource = true};
     return track->value > 0;
 }

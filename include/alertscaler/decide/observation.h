@@ -82,6 +82,12 @@ void as_pool_request_deinit(struct as_pool_request *copy);
 #define AS_BACKING_MAX       128 /* resources behind one node group; more is an error */
 #define AS_BACKING_NAME_SIZE 512
 
+/* A container that runs as long as its pod: an init container only if it is a sidecar. */
+struct as_container_seen {
+    const char *name;
+    double requests[AS_RESOURCE_COUNT], limits[AS_RESOURCE_COUNT]; /* cores, bytes; NaN: none */
+};
+
 /* One pod of the target with its pod-level resources, or else the sum of its containers (sidecars
  * included). */
 struct as_pod_seen {
@@ -92,7 +98,13 @@ struct as_pod_seen {
     as_maybe_time start_time, ready_since;
     double requests[AS_RESOURCE_COUNT], limits[AS_RESOURCE_COUNT]; /* cores, bytes; NaN: a container
                                                                       says none */
+    const struct as_container_seen *containers;
+    size_t container_count;
 };
+
+/* A copy of the pod's containers with their names, in one block of memory of this size. */
+size_t as_containers_get_size(const struct as_pod_seen *pod);
+const struct as_container_seen *as_containers_copy(const struct as_pod_seen *pod, void *memory);
 
 /* The nodes of a node group, and its instances that are none. */
 struct as_group_members {

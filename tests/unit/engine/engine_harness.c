@@ -117,8 +117,13 @@ static void say_decision(struct harness *harness, const struct as_decision_recor
                    record->proof && record->proof->query ? record->proof->query : "");
     if (record->input->flags.in_progress_by != AS_IN_PROGRESS_NONE)
         harness->last_in_progress_by = record->input->flags.in_progress_by;
-    for (size_t i = 0; i < record->input->proposal_count; i++)
-        harness->last_sample_count += record->input->proposals[i].sample_count;
+    harness->last_error[0] = '\0';
+    for (size_t i = record->input->proposal_count; i-- > 0;) {
+        const struct as_proposal *proposal = &record->input->proposals[i];
+        harness->last_sample_count += proposal->sample_count;
+        if (proposal->error)
+            (void)snprintf(harness->last_error, sizeof(harness->last_error), "%s", proposal->error);
+    }
     if (decision->desired != decision->replicas && record->target_kind == &as_target_kind_pool)
         memcpy(harness->last_pool_decision, record->id, AS_ULID_SIZE);
     if (record->pool_decision)
