@@ -27,6 +27,7 @@ struct raw_metric_source {
     struct raw_identifier metric;
     struct raw_reference described;
     struct raw_goal goal;
+    const struct as_yaml_node *fallback; /* NULL: none */
 };
 
 enum metric_type {
@@ -213,6 +214,12 @@ static const struct schema_field identifier_fields[] = {
 static const struct schema identifier_table =
     SCHEMA("metric", raw_identifier, identifier_fields, .other = convert_lose_key);
 
+static void keep_hpa_fallback(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    if (!as_yaml_is_null(value) && schema_is_kind(loader, value, AS_YAML_MAP))
+        ((struct raw_metric_source *)object)->fallback = value;
+}
+
 static void finish_source(struct loader *loader, const struct as_yaml_node *node,
                           const struct as_yaml_node *at, void *object)
 {
@@ -227,6 +234,7 @@ static const struct schema_field source_fields[] = {
     SCHEMA_FIELD("metric", MAP, raw_metric_source, metric, .map = &identifier_table),
     SCHEMA_FIELD("describedObject", MAP, raw_metric_source, described, .map = &convert_reference),
     SCHEMA_FIELD("target", MAP, raw_metric_source, goal, .is_required = true, .map = &goal_table),
+    {.key = "fallback", .type = SCHEMA_CUSTOM, .parse = keep_hpa_fallback},
     {0},
 };
 static const struct schema source_table =
@@ -288,6 +296,67 @@ static const struct schema_field metric_fields[] = {
 static const struct schema hpa_metric =
     SCHEMA("metric", raw_metric, metric_fields, .other = convert_lose_key, .init = init_metric,
            .finish = finish_metric);
+
+/* --- `fallback` of an external metric --- */
+
+/*
+ * KEP-5679. The field is that of the KEP's text: Kubernetes 1.37 does not have it. Its earlier
+ * drafts count failures, one at each look of the controller.
+ */
+
+#define HPA_SYNC_US     (15 * AS_US_PER_S)
+#define HPA_AFTER_MAX   (7 * AS_US_PER_DAY)
+#define HPA_FAILURES    3
+#define HPA_FAILING_FOR "3m"
+
+struct raw_hpa_fallback {
+    int64_t failing_us;
+    int32_t failures; /* 0: not given */
+    int32_t replicas;
+};
+
+static const struct schema_field hpa_fallback_fields[] = {
+    SCHEMA_FIELD("failureDuration", DURATION, raw_hpa_fallback, failing_us, .min = 1,
+                 .max = HPA_AFTER_MAX, .fallback = HPA_FAILING_FOR),
+    SCHEMA_FIELD("failureThreshold", INT, raw_hpa_fallback, failures, .min = 1,
+                 .max = HPA_AFTER_MAX / HPA_SYNC_US),
+    SCHEMA_FIELD("replicas", INT, raw_hpa_fallback, replicas, .is_required = true, .min = 1,
+                 .max = AS_SIZE_MAX),
+    {0},
+};
+static const struct schema hpa_fallback_table =
+    SCHEMA("fallback", raw_hpa_fallback, hpa_fallback_fields, .other = convert_lose_key);
+
+/* HPA's `replicas` is what the metric wants, so that a larger size may fall to it. Ours never
+ * lowers a size. */
+static void hpa_add_fallback(struct convert *convert, const struct raw_metric *metric,
+                             struct plan_rule *rule)
+{
+    const struct as_yaml_node *node = metric->sources[metric->type].fallback;
+    const size_t errors = convert_count_errors(convert);
+    struct raw_hpa_fallback raw = {.failures = 0};
+    if (!node)
+        return;
+    if (metric->type != METRIC_EXTERNAL) {
+        convert_lose(convert, node,
+                     "`fallback` of a metric of type %s: only external metrics "
+                     "have one",
+                     type_words[metric->type]);
+        return;
+    }
+    schema_fill_defaults(&convert->loader, &hpa_fallback_table, &raw);
+    schema_parse(&convert->loader, &hpa_fallback_table, node, node, &raw);
+    if (convert_count_errors(convert) != errors)
+        return;
+    convert_hint(convert, node,
+                 "`fallback`: without the metric HPA lowers a size above %d. Here the size stays, "
+                 "because a `fallback` never lowers a size",
+                 raw.replicas);
+    rule->fallback = (struct as_fallback){
+        .after_us = raw.failures > 0 ? raw.failures * HPA_SYNC_US : raw.failing_us,
+        .at_least = raw.replicas,
+    };
+}
 
 /* --- rules --- */
 
@@ -421,6 +490,7 @@ static void add_metric(struct convert *convert, struct plan_target *target,
     rule->is_per_pod = metric->type == METRIC_PODS;
     rule->pod_label = answer.label;
     rule->query = answer.query;
+    hpa_add_fallback(convert, metric, rule);
 }
 
 /* Adds the rule of a metric, or reports why not. */

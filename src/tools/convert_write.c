@@ -426,14 +426,18 @@ static int32_t get_grown(const struct plan_target *target, int32_t size, int32_t
     return most < limit ? most : limit;
 }
 
-/* NULL: none. All rules that have a fallback have the same. */
+/* NULL: none. The first that acts; of several at one time the largest. */
 static const struct as_fallback *find_fallback(const struct plan_target *target)
 {
+    const struct as_fallback *first = NULL;
     for (size_t i = 0; i < target->rule_count; i++) {
-        if (target->rules[i].fallback.at_least > 0)
-            return &target->rules[i].fallback;
+        const struct as_fallback *fallback = &target->rules[i].fallback;
+        if (fallback->at_least > 0 &&
+            (!first || fallback->after_us < first->after_us ||
+             (fallback->after_us == first->after_us && fallback->at_least > first->at_least)))
+            first = fallback;
     }
-    return NULL;
+    return first;
 }
 
 /* Of one pod that meets the goal, in thousandths of cores, bytes or whatever is counted. */
