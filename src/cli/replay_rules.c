@@ -486,6 +486,13 @@ static double get_resource(const json_t *pod, const char *name)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+static enum as_pod_owner replay_get_owner(const char *word)
+{
+    return as_str_equal(word, "other")  ? AS_POD_OF_OTHER
+           : as_str_equal(word, "gone") ? AS_POD_OF_GONE
+                                        : AS_POD_OF_TARGET;
+}
+
 /* Those that a rule of the time named. */
 static void replay_read_containers(const json_t *list, struct as_pod_seen *pod)
 {
@@ -519,6 +526,7 @@ static struct as_pod_seen replay_read_pod(const json_t *item)
                  : json_is_false(ready) ? AS_FALSE
                                         : AS_TRUE,
         .deleting = json_is_true(json_object_get(item, "deleting")),
+        .owner = replay_get_owner(as_record_get_text(item, "owner")),
         .start_time = get_time(item, "start_time"),
         .ready_since = get_time(item, "ready_since"),
         .requests = {[AS_RESOURCE_CPU] = cpu, [AS_RESOURCE_MEMORY] = memory},

@@ -226,6 +226,8 @@ static void read_track(struct as_reader *reader, struct as_arena *arena, int32_t
     }
     if (version >= 3 && track->goal == AS_GOAL_UTILIZATION && as_read_has(reader, "container"))
         track->container = as_arena_strdup(arena, as_read_string(reader, "container"));
+    if (version >= 3)
+        track->by_owner = read_only_word(reader, "pods", "owned");
     as_read_end(reader);
 }
 
@@ -359,6 +361,8 @@ static void write_track(struct as_json_writer *json, const struct as_track *trac
         action_write_number(json, "average_value", track->value);
     if (track->container)
         as_json_write_member(json, "container", track->container);
+    if (track->by_owner)
+        as_json_write_member(json, "pods", "owned");
     if (is_utilization || (track->is_resource && track->goal == AS_GOAL_AVERAGE_VALUE))
         as_json_write_member(json, "resource", resource_words[track->resource].text);
     if (is_utilization)
@@ -405,6 +409,7 @@ static void action_write(struct as_json_writer *json, const struct as_row *row, 
 DECISION_WORDS(get_fit, "pending_pods")
 DECISION_WORDS(get_take, "unneeded_nodes")
 DECISION_WORDS(get_resource, "cpu", "memory")
+DECISION_WORDS(get_pods, "owned")
 AS_ROW_WORDS(get_hold, enum as_ways, AS_WAYS_BOTH + 1, as_ways_get_word)
 
 static void percent_describe(struct as_rows_schema *schema, const struct as_row *row)
@@ -489,6 +494,7 @@ static const struct as_row up_rows[] = {
 static const struct as_row track_rows[] = {
     ACTION_ROW("average_value", as_row_positive),
     {.name = "container", .type = &as_row_text, .since = 3},
+    {.name = "pods", .type = &as_row_word, .since = 3, .get_word = get_pods},
     {.name = "resource", .type = &as_row_word, .get_word = get_resource},
     ACTION_ROW("utilization", percent_type),
     ACTION_ROW("value", as_row_positive),

@@ -396,6 +396,17 @@ static const struct as_track *get_track(const struct group *group)
     return action->kind == AS_ACTION_TRACK ? &action->track : NULL;
 }
 
+bool sources_need_owners(const struct target *target)
+{
+    struct group *group;
+    RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
+        const struct as_track *track = get_track(group);
+        if (track && track->by_owner)
+            return true;
+    }
+    return false;
+}
+
 static bool is_named_by_rule(const struct target *target, const char *container)
 {
     struct group *group;
@@ -446,6 +457,7 @@ void sources_fill_pods(struct as_engine *engine, const struct target *target,
 {
     if (!observation->has_pods)
         return;
+    const bool by_owner = sources_need_owners(target);
     bool by_limits[AS_RESOURCE_COUNT];
     for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
         by_limits[i] = goes_by_limits(target, i);
@@ -457,6 +469,7 @@ void sources_fill_pods(struct as_engine *engine, const struct target *target,
             .phase = seen->phase,
             .ready = seen->ready,
             .deleting = seen->deleting,
+            .owner = by_owner ? seen->owner : AS_POD_OF_TARGET,
             .start_time = seen->start_time,
             .ready_since = seen->ready_since,
         };

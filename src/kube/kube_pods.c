@@ -215,8 +215,28 @@ static int pod_read_spec(const struct tree_value *spec, struct as_arena *arena,
     return read_pod_level(spec, pod, error);
 }
 
+static const char *controller_get_text(const struct tree_value *owner, const char *name)
+{
+    const char *text = tree_find_text(owner, name);
+    return text ? text : "";
+}
+
+struct as_kube_controller as_kube_controller_read(const struct tree_value *metadata)
+{
+    const struct tree_value *owner = tree_get_first(tree_find(metadata, "ownerReferences"));
+    while (owner && !tree_is_true(tree_find(owner, "controller")))
+        owner = owner->next;
+    return (struct as_kube_controller){
+        .api_version = controller_get_text(owner, "apiVersion"),
+        .kind = controller_get_text(owner, "kind"),
+        .name = controller_get_text(owner, "name"),
+        .uid = controller_get_text(owner, "uid"),
+    };
+}
+
 int as_kube_pod_read(const struct tree_value *item, struct as_arena *arena,
-                     struct as_pod_seen *pod_out, struct as_error *error)
+                     struct as_pod_seen *pod_out, struct as_kube_controller *controller_out,
+                     struct as_error *error)
 {
     struct as_pod_seen pod = {.name = NULL};
     struct as_reader root, metadata, spec, status;
@@ -234,6 +254,7 @@ int as_kube_pod_read(const struct tree_value *item, struct as_arena *arena,
         as_error_wrap(error, "pod %s", pod.name);
         return code;
     }
+    *controller_out = as_kube_controller_read(metadata.object);
     *pod_out = pod;
     return 0;
 }
@@ -265,13 +286,21 @@ int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
 /* Pages */
 
 int as_kube_pods_add(struct as_kube_pods *pods, const struct as_pod_seen *pod,
-                     struct as_error *error)
+                     const struct as_kube_controller *controller, struct as_error *error)
 {
     if (pods->count == pods->max) {
         as_error_set(error, "more than %zu pods", pods->max);
         return -E2BIG;
     }
     pods->items = as_xgrow(pods->items, pods->count, &pods->capacity, sizeof(*pods->items));
+    pods->controllers = as_xgrow(pods->controllers, pods->count, &pods->controller_capacity,
+                                 sizeof(*pods->controllers));
+    pods->controllers[pods->count] = (struct as_kube_controller){
+        .api_version = as_arena_strdup(&pods->texts, controller->api_version),
+        .kind = as_arena_strdup(&pods->texts, controller->kind),
+        .name = as_arena_strdup(&pods->texts, controller->name),
+        .uid = as_arena_strdup(&pods->texts, controller->uid),
+    };
     struct as_pod_seen *copy = &pods->items[pods->count++];
     *copy = *pod;
     copy->name = as_arena_strdup(&pods->texts, pod->name);
@@ -284,9 +313,10 @@ static int pods_parse_pod(void *context, const struct tree_value *item, struct a
 {
     struct as_kube_pods *pods = context;
     struct as_pod_seen pod;
+    struct as_kube_controller controller;
     as_arena_reset(&pods->scratch);
-    int status = as_kube_pod_read(item, &pods->scratch, &pod, error);
-    return status ? status : as_kube_pods_add(pods, &pod, error);
+    int status = as_kube_pod_read(item, &pods->scratch, &pod, &controller, error);
+    return status ? status : as_kube_pods_add(pods, &pod, &controller, error);
 }
 
 int as_kube_pods_decode(struct as_kube_pods *pods, const char *json, size_t size, char **next_out,
@@ -310,17 +340,23 @@ void as_kube_pods_finish(struct as_kube_pods *pods)
         return;
     const struct as_pod_seen **order = as_xcalloc(pods->count, sizeof(const struct as_pod_seen *));
     struct as_pod_seen *sorted = as_xcalloc(pods->count, sizeof(*sorted));
+    struct as_kube_controller *controllers = as_xcalloc(pods->count, sizeof(*controllers));
     size_t kept = 0;
     for (size_t i = 0; i < pods->count; i++)
         order[i] = &pods->items[i];
     qsort(order, pods->count, sizeof(const struct as_pod_seen *), pods_compare);
-    for (size_t i = 0; i < pods->count; i++)
-        if (i + 1 == pods->count || strcmp(order[i]->name, order[i + 1]->name) != 0)
-            sorted[kept++] = *order[i];
+    for (size_t i = 0; i < pods->count; i++) {
+        if (i + 1 < pods->count && strcmp(order[i]->name, order[i + 1]->name) == 0)
+            continue;
+        controllers[kept] = pods->controllers[order[i] - pods->items];
+        sorted[kept++] = *order[i];
+    }
     free(order);
     free(pods->items);
+    free(pods->controllers);
     pods->items = sorted;
-    pods->capacity = pods->count;
+    pods->controllers = controllers;
+    pods->capacity = pods->controller_capacity = pods->count;
     pods->count = kept;
 }
 
@@ -333,6 +369,7 @@ void as_kube_pods_clear(struct as_kube_pods *pods)
 void as_kube_pods_deinit(struct as_kube_pods *pods)
 {
     free(pods->items);
+    free(pods->controllers);
     as_arena_deinit(&pods->texts);
     as_arena_deinit(&pods->scratch);
     *pods = AS_KUBE_PODS_INIT(pods->max);

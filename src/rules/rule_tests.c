@@ -419,6 +419,7 @@ static void tests_add_pods(struct making *making, const struct as_yaml_node *nod
             .phase = phases[raw->phase],
             .ready = words[raw->ready],
             .deleting = raw->deleting,
+            .owner = (enum as_pod_owner)raw->owner,
             .start_time = before(making, at_us, raw->age_us),
             .ready_since = before(making, at_us, ready_for),
         };
@@ -758,6 +759,9 @@ static const struct schema_field pod_fields[] = {
                  .words = (const char *const[]){"false", "true", "unknown", NULL},
                  .fallback = "true"),
     SCHEMA_FIELD("deleting", BOOL, raw_pod, deleting, .fallback = "false"),
+    SCHEMA_FIELD("owner", WORD, raw_pod, owner, /* in the order of as_pod_owner */
+                 .words = (const char *const[]){"target", "other", "gone", NULL},
+                 .fallback = "target"),
     SCHEMA_FIELD("age", DURATION, raw_pod, age_us, .fallback = "1d"),
     SCHEMA_FIELD("ready_for", DURATION, raw_pod, ready_for_us),
     SCHEMA_FIELD("requests", MAP, raw_pod, requests, .map = &schema_test_resources),

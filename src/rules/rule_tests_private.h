@@ -26,7 +26,7 @@ struct raw_container {
 
 struct raw_pod {
     const char *name;
-    unsigned phase, ready;
+    unsigned phase, ready, owner;
     bool deleting;
     int64_t age_us, ready_for_us; /* ready_for: -1 where not given */
     struct raw_resources requests, limits;

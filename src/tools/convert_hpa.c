@@ -528,6 +528,7 @@ struct raw_hpa {
     struct raw_metric *metrics;
     size_t metric_count;
     const struct as_yaml_node *behavior;
+    unsigned selection; /* a selection_words */
 };
 
 static void keep_behavior(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -564,10 +565,18 @@ static const struct schema_field old_fields[] = {
     {0},
 };
 
+/* KEP-5325. The field is that of the KEP's text: Kubernetes 1.37 does not have it. */
+enum { SELECTION_LABELS, SELECTION_OWNER };
+static const char *const selection_words[] = {[SELECTION_LABELS] = "LabelSelector",
+                                              [SELECTION_OWNER] = "OwnerReference",
+                                              [SELECTION_OWNER + 1] = NULL};
+
 static const struct schema_field new_fields[] = {
     SCHEMA_FIELD("metrics", MAPS, raw_hpa, metrics, .map = &hpa_metric,
                  .count_offset = offsetof(struct raw_hpa, metric_count)),
     {.key = "behavior", .type = SCHEMA_CUSTOM, .parse = keep_behavior},
+    SCHEMA_FIELD("selectionStrategy", WORD, raw_hpa, selection, .words = selection_words,
+                 .fallback = "LabelSelector"),
     {0},
 };
 
@@ -654,6 +663,10 @@ static void add_metrics(struct convert *convert, struct plan_target *target,
         hpa_add_metric(convert, target, &hpa->metrics[i]);
     if (hpa->metric_count == 0)
         hpa_add_resource(convert, target, spec, "cpu", NULL, AS_GOAL_UTILIZATION, percent * 1000);
+    for (size_t i = 0; i < target->rule_count && hpa->selection == SELECTION_OWNER; i++) {
+        struct plan_rule *rule = &target->rules[i];
+        rule->by_owner = rule->is_per_pod || rule->goal == AS_GOAL_VALUE;
+    }
 }
 
 void hpa_convert(struct convert *convert, const struct raw_object *object,

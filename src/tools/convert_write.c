@@ -154,6 +154,8 @@ static void append_rule(struct as_buf *out, const struct plan_target *target,
         as_buf_append_str(out, "      per_pod: true\n");
     if (rule->is_per_pod && rule->pod_label && strcmp(rule->pod_label, "pod") != 0)
         as_buf_printf(out, "      pod_label: %s\n", rule->pod_label);
+    if (rule->by_owner)
+        as_buf_append_str(out, "      pods: owned\n");
     as_buf_append_str(out, "      query: ");
     yaml_append_query(out, rule->query, 8);
     as_buf_append_char(out, '\n');

@@ -153,6 +153,8 @@ static void rules_write_track(struct as_json_writer *json, const struct as_track
             as_json_write_member(json, "container", track->container);
         break;
     }
+    if (track->by_owner)
+        as_json_write_member(json, "pods", "owned");
     write_source(json, source);
 }
 

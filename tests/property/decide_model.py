@@ -297,6 +297,17 @@ def track_pods(document, proposal, goal_name, goal):
     return size, False
 
 
+def keep_owned(document):
+    """The document without pods that are not the target's."""
+    pods = document["observed"].get("pods")
+    if pods is None:
+        return document
+    owners = [pod.get("owner", "target") for pod in pods]
+    if "gone" in owners:
+        raise Unavailable
+    return {**document, "observed": {**document["observed"], "pods": [pod for pod, owner in zip(pods, owners) if owner == "target"]}}
+
+
 def propose(document, proposal):
     """(size, within tolerance); or raises Unavailable or NoOpinion."""
     if proposal.get("error") is not None:
@@ -314,7 +325,9 @@ def propose(document, proposal):
         if proposal.get("value") is None:
             raise Unavailable
         return ceil_size(float(proposal["value"])), False
-    ((goal_name, goal),) = ((name, value) for name, value in body.items() if name not in ("resource", "container"))
+    ((goal_name, goal),) = ((name, value) for name, value in body.items() if name not in ("resource", "container", "pods"))
+    if "pods" in body:
+        document = keep_owned(document)
     if goal_name == "utilization" or proposal.get("samples") is not None:
         return track_pods(document, proposal, goal_name, goal)
     return track_number(document, proposal, goal_name, goal)

@@ -96,9 +96,11 @@ class Generator(dice.Dice):
         goal = self.pick("value", "average_value", "utilization")
         if goal == "utilization":
             track = {"utilization": self.percent(), "resource": self.pick("cpu", "memory")}
+            self.maybe(track, "pods", 0.3 if self.version >= 3 else 0, lambda: "owned")
             self.maybe(track, "container", 0.4 if self.version >= 3 else 0, lambda: self.pick("app", "app", "proxy", "none"))
             return track
         track = {goal: abs(self.goal())}
+        self.maybe(track, "pods", 0.3 if self.version >= 3 else 0, lambda: "owned")
         if goal == "average_value":
             self.maybe(track, "resource", 0.4, lambda: self.pick("cpu", "memory"))
         return track
@@ -179,6 +181,7 @@ class Generator(dice.Dice):
             }
             if self.chance(0.03):
                 del pod["resources"][self.pick("cpu", "memory")]
+        self.maybe(pod, "owner", 0.1 if self.version >= 3 else 0, lambda: self.pick("target", "other", "other", "gone"))
         if self.version >= 3 and self.chance(0.9):
             pod["containers"] = [{"name": name, "resources": {"cpu": self.pick(0.5, 0.1, 0.333, 0), "memory": self.pick(2**20, 10**8)}}
                                  for name in ("app", "proxy") if self.chance(0.97)]

@@ -195,6 +195,7 @@ static bool make_track(const struct rule_spec *spec, struct as_track *track)
                                    .of_limits = spec->of_limits,
                                    .container = spec->container,
                                    .is_resource = true};
+    track->by_owner = spec->by_owner;
     return track->value > 0;
 }
 

@@ -72,6 +72,7 @@ struct as_pod {
     enum as_pod_phase phase;
     enum as_tristate ready;
     bool deleting;
+    enum as_pod_owner owner; /* for rules by owner */
     as_maybe_time start_time, ready_since;
     double resource[AS_RESOURCE_COUNT];        /* of the whole pod; NaN if absent */
     const struct as_pod_container *containers; /* those that rules name */

@@ -98,6 +98,8 @@ struct as_pod_seen {
     as_maybe_time start_time, ready_since;
     double requests[AS_RESOURCE_COUNT], limits[AS_RESOURCE_COUNT]; /* cores, bytes; NaN: a container
                                                                       says none */
+    enum as_pod_owner owner; /* with_owners; else as if it were the target's */
+    const char *owner_name;  /* of an owner that is gone, for people; NULL: none is */
     const struct as_container_seen *containers;
     size_t container_count;
 };
@@ -179,6 +181,7 @@ struct as_nodes_config; /* decide/choose.h */
 struct as_observe_request {
     const char *credential; /* the narrowed one whose alerts alone cause it; NULL: none */
     bool with_pods;
+    bool with_owners;  /* of the pods */
     bool with_nodes;   /* what the source `nodes` reads */
     bool with_members; /* of a node group */
     bool has_own_size; /* if the size is not `own_size`, it is asked who set it */

@@ -287,8 +287,10 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
     call->has_own_size = effect->call.observe->has_own_size;
     call->own_size = effect->call.observe->own_size;
     print_templates(harness, effect->call.observe);
-    say(harness, "%s %s%s%s", call->is_look ? "look at" : "observe", name_of(id),
-        call->with_pods ? " with pods" : "", call->with_nodes ? " with nodes" : "");
+    say(harness, "%s %s%s%s%s", call->is_look ? "look at" : "observe", name_of(id),
+        call->with_pods ? " with pods" : "",
+        effect->call.observe->with_owners ? " with owners" : "",
+        call->with_nodes ? " with nodes" : "");
 }
 
 static void queue_commit(struct harness *harness, uint64_t call_id)

@@ -422,6 +422,68 @@ Test(engine_sources, a_container_has_its_own_requests)
     }
 }
 
+/* Pods of a Job with the same labels do not count for a rule by owner. A pod whose owner is gone
+ * forbids a decrease. The observation is with owners only if a rule needs them. */
+Test(engine_sources, pods_of_other_owners_do_not_count)
+{
+    static const struct spec by_owner = {
+        .targets = {{.name = "web", .min = 1, .max = 50}},
+        .rules = {{.name = "load",
+                   .match = {"alertname=Busy"},
+                   .target = "web",
+                   .source = {.query = PER_POD_QUERY, .per_pod = true},
+                   .track_average = 100,
+                   .by_owner = true}},
+    };
+    static const struct spec by_labels = {
+        .targets = {{.name = "web", .min = 1, .max = 50}},
+        .rules = {{.name = "load",
+                   .match = {"alertname=Busy"},
+                   .target = "web",
+                   .source = {.query = PER_POD_QUERY, .per_pod = true},
+                   .track_average = 100}},
+    };
+    static const struct as_sample samples[] = {{.pod = "job-1", .value = 800},
+                                               {.pod = "web-1", .value = 20},
+                                               {.pod = "web-2", .value = 20}};
+    static const struct {
+        const struct spec *spec;
+        enum as_pod_owner second;
+        size_t kept;
+        const char *said, *error;
+    } rows[] = {
+        {&by_owner, AS_POD_OF_TARGET, 2,
+         "observe web with pods with owners; query " PER_POD_QUERY "; decided web 4>1 scaled", ""},
+        {&by_owner, AS_POD_OF_GONE, 2, "decided web 4 metric_unavailable",
+         "the owner of pod web-2, ReplicaSet web-1f, is gone"},
+        {&by_owner, AS_POD_OF_OTHER, 1, "decided web 4>1 scaled", ""},
+        {&by_labels, AS_POD_OF_GONE, 3,
+         "observe web with pods; query " PER_POD_QUERY "; decided web 4>9 scaled", ""},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        const struct as_pod_seen pods[] = {
+            {.name = "job-1", .phase = AS_POD_RUNNING, .ready = AS_TRUE, .owner = AS_POD_OF_OTHER},
+            {.name = "web-1", .phase = AS_POD_RUNNING, .ready = AS_TRUE},
+            {.name = "web-2",
+             .phase = AS_POD_RUNNING,
+             .ready = AS_TRUE,
+             .owner = rows[i].second,
+             .owner_name = "ReplicaSet web-1f"},
+        };
+        WITH(h, *rows[i].spec);
+        h.pods = pods;
+        h.pod_count = AS_ARRAY_SIZE(pods);
+        h.queries[0] =
+            (struct query_script){PER_POD_QUERY, {.samples = samples, .sample_count = 3}};
+        fire(&h, "Busy", 990);
+        const char *text = said(&h);
+        cr_expect_not_null(strstr(text, rows[i].said), "row %zu: %s", i, text);
+        cr_expect_str_eq(h.last_error, rows[i].error, "row %zu", i);
+        cr_expect_eq(h.last_sample_count, rows[i].kept, "row %zu", i);
+        harness_stop(&h);
+    }
+}
+
 Test(engine_sources, a_guard_has_to_return_data_for_a_scale_down)
 {
     static const struct spec spec = {
