@@ -158,6 +158,8 @@ Test(decision, containers_and_owners_survive)
         {.name = "a",
          .phase = AS_POD_RUNNING,
          .ready = AS_TRUE,
+         .start_time = {.set = true},
+         .ready_since = {.set = true},
          .resource = {1, NAN},
          .containers = containers,
          .container_count = 2},
