@@ -3,6 +3,7 @@
 The pods are the Deployment's own, made by the real controllers and played by kubelets that say they run; what they use is a gauge that the
 test sets. Each size is computed by hand from docs/decision.md beside it, and `alertscaler test` has to come to the same ones.
 """
+import json
 import subprocess
 
 import pytest
@@ -41,6 +42,11 @@ RULES = {
 }
 ALERTS = [{"alert": "TrackMemory", "expr": "vector(1)", "labels": {"scale": "true"}},
           {"alert": "TrackRate", "expr": "vector(1)", "labels": {"scale": "true"}}]
+
+
+def with_track(name, **more):
+    """RULES with another `track` of one rule."""
+    return {**RULES, "rules": [{**rule, "track": {**rule["track"], **more}} if rule["name"] == name else rule for rule in RULES["rules"]]}
 
 
 def deployment(name, replicas):
@@ -216,8 +222,8 @@ def test_requests_a_second(world, tmp_path):
 
 
 @pytest.mark.seconds(120)
-def test_one_container_of_the_pods_that_it_owns(world):
-    """A Job has the same labels. The second container has no limit."""
+def test_one_container_of_the_pods_that_it_owns(world, tmp_path):
+    """A Job has the same labels. The second container has no limit. The log has what a replay of the rules needs."""
     admin = world.plane.admin
     item = deployment("owned", 2)
     pod = item["spec"]["template"]["spec"]
@@ -237,6 +243,13 @@ def test_one_container_of_the_pods_that_it_owns(world):
     assert seen[own[0]]["containers"] == [{"name": "web", "resources": {"memory": 100 * MEBI}}]
     (proposal,) = record["input"]["proposals"]
     assert [sample["pod"] for sample in proposal["samples"]] == own
+
+    for rules, size in ((RULES, 4), (with_track("owned", pods="labels"), 2)):
+        (tmp_path / "rules.yaml").write_text(dump_yaml(rules))
+        done = subprocess.run([find_binary(), "replay", "--rules", tmp_path / "rules.yaml", "-o", "json", world.daemon.log_file],
+                              capture_output=True, text=True)
+        (target,) = [one for one in json.loads(done.stdout)["targets"] if one["id"].endswith("/owned")]
+        assert target["after"]["max"] == size, done.stdout + done.stderr
 
 
 def test_log_of_the_story_is_whole_and_replays(world):
