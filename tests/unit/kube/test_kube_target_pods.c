@@ -618,3 +618,47 @@ Test(kubernetes_pods, nothing_is_told_after_close_of_what_could_not_be_asked)
     write_long_scale(text, sizeof(text));
     observe_and_close(text);
 }
+
+/* Has the port closed while an owner is read, or its kind is looked up. */
+static struct world_answer serve_owners_and_close(void *context,
+                                                  const struct world_request *request)
+{
+    const char *pods = context;
+    const bool is_pods = strstr(request->url, "/pods?") != NULL;
+    if (is_pods) /* the next request is on its way */
+        closing = world.loop.start_timer(&world.loop, 0, close_it, NULL);
+    return (struct world_answer){.status = 200, .body = is_pods ? pods : SCALE};
+}
+
+static void observe_owners_and_close(const struct as_target_ref *ref, const char *path, char *pods)
+{
+    const struct as_observe_request request = {.with_pods = true, .with_owners = true};
+    answer(path, 200, SCALE);
+    observe(port, ref);
+    const unsigned before = observed_count;
+    world.serve = serve_owners_and_close;
+    world.serve_context = pods;
+    port->observe(port, 7, ref, &request, keep_owners, NULL);
+    world_run(&world);
+    cr_assert_not_null(closing);
+    cr_expect_null(port);
+    cr_expect_eq(observed_count, before);
+    cr_expect(world.requests[world.request_count - 1].is_cancelled);
+}
+
+Test(kubernetes_pods, nothing_is_told_after_close_while_an_owner_is_read)
+{
+    static char pods[] = PAGE("", OF_RS("a", "1"));
+    observe_owners_and_close(web, SCALE_PATH, pods);
+}
+
+Test(kubernetes_pods, nothing_is_told_after_close_while_an_owner_is_looked_up)
+{
+    static char pods[] = PAGE("", OWNED("a", JOB, "load", "j-1", ""));
+    AS_CLEANUP(as_target_ref_free_p)
+    struct as_target_ref *fleet = make_ref("example.com/v1", "Fleet", "shop", "web");
+    answer(SCALE_PATH, 200, SCALE);
+    observe(port, web); /* reads the answer of the setup */
+    answer("/apis/example.com/v1", 200, FLEETS);
+    observe_owners_and_close(fleet, FLEETS_PATH, pods);
+}
