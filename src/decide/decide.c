@@ -251,7 +251,8 @@ static __int128 get_cautious_usage(const struct per_pod *sums, int64_t resource)
     return sums->is_utilization ? (__int128)resource * percent / FULL_UTILIZATION : sums->goal;
 }
 
-const struct as_pod_container *as_pod_find_container(const struct as_pod *pod, const char *name)
+/* NULL: the pod has no container of this name. */
+static const struct as_pod_container *pod_find_container(const struct as_pod *pod, const char *name)
 {
     for (size_t i = 0; i < pod->container_count; i++)
         if (strcmp(pod->containers[i].name, name) == 0)
@@ -264,7 +265,7 @@ static double get_resource_of(const struct as_pod *pod, const struct as_track *t
 {
     if (!track->container)
         return pod->resource[track->resource];
-    const struct as_pod_container *container = as_pod_find_container(pod, track->container);
+    const struct as_pod_container *container = pod_find_container(pod, track->container);
     return container ? container->resource[track->resource] : (double)NAN;
 }
 

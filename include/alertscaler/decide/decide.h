@@ -79,9 +79,6 @@ struct as_pod {
     size_t container_count;
 };
 
-/* The container of this name; NULL: the pod has none. */
-const struct as_pod_container *as_pod_find_container(const struct as_pod *pod, const char *name);
-
 #define AS_INCIDENT_ALWAYS "always" /* the `incident` of an `always` rule */
 
 struct as_proposal {
