@@ -79,7 +79,8 @@ struct history_query {
     size_t pod_count, pod_capacity;
     struct history_query *asked_for; /* what pods request of `resource`; NULL: not needed */
     enum as_resource resource;
-    bool is_asked_for; /* used only as an asked_for, not by a rule */
+    const char *container; /* of a rule: whose requests; NULL: the whole pod's */
+    bool is_asked_for;     /* used only as an asked_for, not by a rule */
     bool had_data;
 };
 
@@ -295,7 +296,8 @@ static struct history_query *bind_query(struct backtest *backtest,
     return get_query(backtest, text.data, form, pod_label, target);
 }
 
-/* What the target's pods request, from kube-state-metrics, summed over containers. */
+/* What the target's pods request, from kube-state-metrics: of the rule's container, or summed over
+ * all containers. */
 static void bind_resources(struct backtest *backtest, const struct as_track *track,
                            struct history_query *query, const char *id)
 {
@@ -305,10 +307,13 @@ static void bind_resources(struct backtest *backtest, const struct as_track *tra
     if (!target || !target->namespace)
         return;
     AS_CLEANUP(as_free_p)
-    char *text = as_xasprintf("sum by (pod) (kube_pod_container_resource_%s{resource=\"%s\","
-                              "namespace=\"%s\",pod=~\"%s-.*\"})",
-                              track->of_limits ? "limits" : "requests", words[track->resource],
-                              target->namespace, strrchr(id, '/') + 1);
+    char *text = as_xasprintf(
+        "sum by (pod) (kube_pod_container_resource_%s{resource=\"%s\","
+        "namespace=\"%s\",pod=~\"%s-.*\"%s%s%s})",
+        track->of_limits ? "limits" : "requests", words[track->resource], target->namespace,
+        strrchr(id, '/') + 1, track->container ? ",container=\"" : "",
+        track->container ? track->container : "", track->container ? "\"" : "");
+    query->container = track->container;
     query->asked_for = get_query(backtest, text, AS_QUERY_PER_POD, "pod", "");
     query->resource = track->resource;
     if (query->asked_for)
@@ -889,6 +894,7 @@ static void play_pods(struct backtest *backtest, const struct history_query *que
     const as_maybe_time since = {.set = true, .at = {at.us - AS_US_PER_DAY}};
     struct as_sample *samples = as_xcalloc(query->pod_count + 1, sizeof(*samples));
     struct as_pod_seen *pods = as_xcalloc(query->pod_count + 1, sizeof(*pods));
+    struct as_container_seen *containers = as_xcalloc(query->pod_count + 1, sizeof(*containers));
     size_t count = 0;
     bool is_unique = true;
 
@@ -910,6 +916,13 @@ static void play_pods(struct backtest *backtest, const struct history_query *que
         };
         const double asked_for = find_asked_for(query, series->pod, step);
         pods[count].requests[query->resource] = pods[count].limits[query->resource] = asked_for;
+        if (query->container) {
+            containers[count] = (struct as_container_seen){.name = query->container};
+            memcpy(containers[count].requests, pods[count].requests, sizeof(pods[count].requests));
+            memcpy(containers[count].limits, pods[count].limits, sizeof(pods[count].limits));
+            pods[count].containers = &containers[count];
+            pods[count].container_count = 1;
+        }
         count++;
     }
     struct as_query_result result = {.samples = samples, .sample_count = count};
@@ -924,6 +937,7 @@ static void play_pods(struct backtest *backtest, const struct history_query *que
         as_simulation_set_pods(backtest->simulation, query->target, pods, count);
     free(samples);
     free(pods);
+    free(containers);
 }
 
 static void play_values(struct backtest *backtest, size_t step, as_wall_time at)

@@ -486,6 +486,34 @@ static double get_resource(const json_t *pod, const char *name)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+static enum as_pod_owner replay_get_owner(const char *word)
+{
+    return as_str_equal(word, "other")  ? AS_POD_OF_OTHER
+           : as_str_equal(word, "gone") ? AS_POD_OF_GONE
+                                        : AS_POD_OF_TARGET;
+}
+
+/* Those that a rule of the time named. */
+static void replay_read_containers(const json_t *list, struct as_pod_seen *pod)
+{
+    struct as_container_seen *containers =
+        as_xcalloc(json_array_size(list) + 1, sizeof(*containers));
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(list, i, item)
+    {
+        const double cpu = get_resource(item, "cpu"), memory = get_resource(item, "memory");
+        containers[i] = (struct as_container_seen){
+            .name = as_record_get_text(item, "name"),
+            .requests = {[AS_RESOURCE_CPU] = cpu, [AS_RESOURCE_MEMORY] = memory},
+            .limits = {[AS_RESOURCE_CPU] = cpu, [AS_RESOURCE_MEMORY] = memory},
+        };
+    }
+    pod->containers = containers;
+    pod->container_count = json_array_size(list);
+}
+
 /* The log has what the rule's `of` selected, requests or limits: the value is used for both. */
 static struct as_pod_seen replay_read_pod(const json_t *item)
 {
@@ -498,6 +526,7 @@ static struct as_pod_seen replay_read_pod(const json_t *item)
                  : json_is_false(ready) ? AS_FALSE
                                         : AS_TRUE,
         .deleting = json_is_true(json_object_get(item, "deleting")),
+        .owner = replay_get_owner(as_record_get_text(item, "owner")),
         .start_time = get_time(item, "start_time"),
         .ready_since = get_time(item, "ready_since"),
         .requests = {[AS_RESOURCE_CPU] = cpu, [AS_RESOURCE_MEMORY] = memory},
@@ -519,9 +548,15 @@ static void replay_apply_pods(struct as_simulation *simulation, const char *targ
     const json_t *item;
     size_t i;
 
-    json_array_foreach(list, i, item) pods[i] = replay_read_pod(item);
+    json_array_foreach(list, i, item)
+    {
+        pods[i] = replay_read_pod(item);
+        replay_read_containers(json_object_get(item, "containers"), &pods[i]);
+    }
     qsort(pods, count, sizeof(*pods), replay_compare_pods);
     as_simulation_set_pods(simulation, target, pods, count);
+    for (i = 0; i < count; i++)
+        free((void *)(uintptr_t)pods[i].containers);
     free(pods);
 }
 

@@ -119,6 +119,11 @@ static bool decide_is_within(const struct as_decide_input *input, double ratio)
            ratio <= 1 + get_tolerance(input, input->config.tolerance_up);
 }
 
+static bool is_ready_pod(const struct as_pod *pod)
+{
+    return pod->phase == AS_POD_RUNNING && pod->ready == AS_TRUE;
+}
+
 int32_t as_decide_count_ready(const struct as_decide_input *input)
 {
     size_t count = 0;
@@ -126,23 +131,48 @@ int32_t as_decide_count_ready(const struct as_decide_input *input)
     if (!input->has_pods)
         return input->replicas;
     for (size_t i = 0; i < input->pod_count; i++)
-        count += input->pods[i].phase == AS_POD_RUNNING && input->pods[i].ready == AS_TRUE;
+        count += is_ready_pod(&input->pods[i]);
     return as_decide_saturate((__int128)count);
 }
 
+/* The rule counts this pod. */
+static bool track_counts(const struct as_track *track, const struct as_pod *pod)
+{
+    return !track->by_owner || pod->owner == AS_POD_OF_TARGET;
+}
+
+/* It is not known how many pods the target owns. */
+static bool track_lacks_owner(const struct as_decide_input *input, const struct as_track *track)
+{
+    for (size_t i = 0; i < input->pod_count && track->by_owner; i++)
+        if (input->pods[i].owner == AS_POD_OF_GONE)
+            return true;
+    return false;
+}
+
 /* HPA's Object and External metrics with a Value goal. */
-static struct as_proposal_result track_value(const struct as_decide_input *input, double value,
+static struct as_proposal_result track_value(const struct as_decide_input *input,
+                                             const struct as_track *track, double value,
                                              double goal)
 {
     double ratio = value / goal;
+    size_t count = 0, ready = 0;
 
     if (input->replicas == 0)
         return decide_propose(propose_saturate_ceil(ratio), false);
     if (decide_is_within(input, ratio))
         return decide_propose(input->replicas, true);
-    if (input->has_pods && input->pod_count == 0)
+    if (!input->has_pods)
+        return decide_propose(propose_saturate_ceil(ratio * input->replicas), false);
+    for (size_t i = 0; i < input->pod_count; i++) {
+        const bool is_counted = track_counts(track, &input->pods[i]);
+        count += is_counted;
+        ready += is_counted && is_ready_pod(&input->pods[i]);
+    }
+    if (count == 0)
         return unavailable();
-    return decide_propose(propose_saturate_ceil(ratio * as_decide_count_ready(input)), false);
+    return decide_propose(propose_saturate_ceil(ratio * as_decide_saturate((__int128)ready)),
+                          false);
 }
 
 /* HPA's Object and External metrics with an AverageValue goal. */
@@ -221,6 +251,24 @@ static __int128 get_cautious_usage(const struct per_pod *sums, int64_t resource)
     return sums->is_utilization ? (__int128)resource * percent / FULL_UTILIZATION : sums->goal;
 }
 
+/* NULL: the pod has no container of this name. */
+static const struct as_pod_container *pod_find_container(const struct as_pod *pod, const char *name)
+{
+    for (size_t i = 0; i < pod->container_count; i++)
+        if (strcmp(pod->containers[i].name, name) == 0)
+            return &pod->containers[i];
+    return NULL;
+}
+
+/* What the pod, or its container, requests of the resource, or has as its limit; NaN: nothing. */
+static double get_resource_of(const struct as_pod *pod, const struct as_track *track)
+{
+    if (!track->container)
+        return pod->resource[track->resource];
+    const struct as_pod_container *container = pod_find_container(pod, track->container);
+    return container ? container->resource[track->resource] : (double)NAN;
+}
+
 /* False: a pod lacks the resource. */
 static bool sum_pods(const struct as_decide_input *input, const struct as_proposal *proposal,
                      struct per_pod *sums)
@@ -231,12 +279,15 @@ static bool sum_pods(const struct as_decide_input *input, const struct as_propos
 
     for (size_t i = 0; i < input->pod_count; i++) {
         const struct as_pod *pod = &input->pods[i];
+        if (!track_counts(track, pod))
+            continue;
         const struct as_sample *sample = find_sample(proposal, pod, &at);
         int64_t resource = 0;
         if (sums->is_utilization) {
-            if (!isfinite(pod->resource[track->resource]))
+            const double of_pod = get_resource_of(pod, track);
+            if (!isfinite(of_pod))
                 return false;
-            resource = to_whole_milli(pod->resource[track->resource]);
+            resource = to_whole_milli(of_pod);
         }
         enum pod_state class = classify(input, pod, sample, is_cpu);
         sums->sums[class].count++;
@@ -334,13 +385,15 @@ static struct as_proposal_result propose_track(const struct as_decide_input *inp
 {
     const struct as_track *track = &proposal->action.track;
 
+    if (track_lacks_owner(input, track))
+        return unavailable();
     if (proposal->samples || track->goal == AS_GOAL_UTILIZATION)
         return track_samples(input, proposal);
     double goal = propose_to_milli(track->value);
     if (!proposal->has_value || !isfinite(proposal->value) || !(goal > 0))
         return unavailable();
     double value = propose_to_milli(proposal->value);
-    return track->goal == AS_GOAL_VALUE ? track_value(input, value, goal)
+    return track->goal == AS_GOAL_VALUE ? track_value(input, track, value, goal)
                                         : track_average(input, value, goal);
 }
 

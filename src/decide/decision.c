@@ -207,9 +207,29 @@ static const struct as_row usage_rows[] = {
     {.name = NULL},
 };
 
+DECISION_WORDS(get_owner, "target", "other", "gone")
+
+static bool pod_is_owned(const void *base)
+{
+    return ((const struct as_pod *)base)->owner == AS_POD_OF_TARGET;
+}
+
+static const struct as_row container_rows[] = {
+    {AS_ROW("name", text, as_pod_container, name, REQUIRED)},
+    {AS_ROW_PART("resources", as_pod_container, resource, DEFAULT, usage_rows),
+     .about = "Cores and bytes"},
+    {.name = NULL},
+};
+static const struct as_pod_container default_container = {.name = "", .resource = {NAN, NAN}};
+
 static const struct as_row pod_rows[] = {
+    {AS_ROW_OF("containers", list, as_pod, containers, FILLED, container_rows), .since = 3,
+     .count_at = AS_ROW_COUNT(as_pod, container_count), .defaults = &default_container,
+     .about = "Those that a rule names"},
     {AS_ROW("deleting", flag, as_pod, deleting, DEFAULT)},
     {AS_ROW("name", text, as_pod, name, DEFAULT)},
+    {AS_ROW("owner", word, as_pod, owner, OPTIONAL), .since = 3, .get_word = get_owner,
+     .is_unset = pod_is_owned, .about = "For rules with `pods: owned`"},
     {AS_ROW("phase", word, as_pod, phase, DEFAULT), .get_word = get_phase},
     {AS_ROW("ready", tristate, as_pod, ready, DEFAULT)},
     {AS_ROW("ready_since", maybe_time, as_pod, ready_since, OPTIONAL)},

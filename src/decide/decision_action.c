@@ -193,7 +193,8 @@ static void read_utilization(struct as_reader *reader, struct as_track *track)
     track->value = (double)milli_percent / 1000;
 }
 
-static void read_track(struct as_reader *reader, struct as_track *track)
+static void read_track(struct as_reader *reader, struct as_arena *arena, int32_t version,
+                       struct as_track *track)
 {
     static const struct {
         const char *name;
@@ -223,6 +224,10 @@ static void read_track(struct as_reader *reader, struct as_track *track)
         track->resource =
             (enum as_resource)as_read_enum(reader, "resource", resource_words, AS_RESOURCE_CPU);
     }
+    if (version >= 3 && track->goal == AS_GOAL_UTILIZATION && as_read_has(reader, "container"))
+        track->container = as_arena_strdup(arena, as_read_string(reader, "container"));
+    if (version >= 3)
+        track->by_owner = read_only_word(reader, "pods", "owned");
     as_read_end(reader);
 }
 
@@ -264,7 +269,7 @@ static void action_read(struct as_rows_input *input, struct as_reader *object,
     case AS_ACTION_SCALE_TO: read_scale_to(&reader, input->arena, input->version, action); break;
     case AS_ACTION_TRACK:
         as_read_object(&body, &reader, name);
-        read_track(&body, &action->track);
+        read_track(&body, input->arena, input->version, &action->track);
         break;
     case AS_ACTION_PASS_THROUGH:
         as_read_object(&body, &reader, name);
@@ -354,6 +359,10 @@ static void write_track(struct as_json_writer *json, const struct as_track *trac
     as_json_begin_object(json);
     if (track->goal == AS_GOAL_AVERAGE_VALUE)
         action_write_number(json, "average_value", track->value);
+    if (track->container)
+        as_json_write_member(json, "container", track->container);
+    if (track->by_owner)
+        as_json_write_member(json, "pods", "owned");
     if (is_utilization || (track->is_resource && track->goal == AS_GOAL_AVERAGE_VALUE))
         as_json_write_member(json, "resource", resource_words[track->resource].text);
     if (is_utilization)
@@ -400,6 +409,7 @@ static void action_write(struct as_json_writer *json, const struct as_row *row, 
 DECISION_WORDS(get_fit, "pending_pods")
 DECISION_WORDS(get_take, "unneeded_nodes")
 DECISION_WORDS(get_resource, "cpu", "memory")
+DECISION_WORDS(get_pods, "owned")
 AS_ROW_WORDS(get_hold, enum as_ways, AS_WAYS_BOTH + 1, as_ways_get_word)
 
 static void percent_describe(struct as_rows_schema *schema, const struct as_row *row)
@@ -483,6 +493,8 @@ static const struct as_row up_rows[] = {
 
 static const struct as_row track_rows[] = {
     ACTION_ROW("average_value", as_row_positive),
+    {.name = "container", .type = &as_row_text, .since = 3},
+    {.name = "pods", .type = &as_row_word, .since = 3, .get_word = get_pods},
     {.name = "resource", .type = &as_row_word, .get_word = get_resource},
     ACTION_ROW("utilization", percent_type),
     ACTION_ROW("value", as_row_positive),

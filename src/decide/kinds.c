@@ -219,9 +219,9 @@ static bool is_unit(const char *value)
     return as_unit_parse(value, &unit, NULL) == 0;
 }
 
-static bool is_container(const char *value)
+bool as_sized_is_container(const char *name)
 {
-    return is_dns_label(value, strlen(value));
+    return is_dns_label(name, strlen(name));
 }
 
 static bool kind_is_resource(const char *value)
@@ -379,7 +379,7 @@ const struct as_target_kind as_target_kind_kubernetes = {
              .expected = "the path of a field like status.currentReplicas"},
             {.key = "container",
              .is_sized = true,
-             .is_valid = is_container,
+             .is_valid = as_sized_is_container,
              .expected = "a container's name"},
             {.key = "resource",
              .is_sized = true,

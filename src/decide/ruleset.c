@@ -256,6 +256,7 @@ static void deinit_rule(struct as_rule *rule)
     free(rule->name);
     free_strings(rule->receivers, rule->receiver_count);
     free(rule->steps);
+    free(rule->container);
     deinit_source(&rule->source);
     as_template_free(rule->guard);
 }

@@ -5,6 +5,7 @@
  * proposals never move or veto anything.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -532,10 +533,12 @@ static void join_samples(struct as_engine *engine, const struct as_observation *
 {
     struct as_sample *own =
         as_arena_alloc(&engine->arena, observation->pod_count, sizeof(*proposal->samples));
+    const bool by_owner = proposal->action.track.by_owner;
     size_t count = 0;
     for (size_t i = 0, at = 0; i < proposal->sample_count && at < observation->pod_count;) {
-        const int order = strcmp(proposal->samples[i].pod, observation->pods[at].name);
-        if (order == 0)
+        const struct as_pod_seen *pod = &observation->pods[at];
+        const int order = strcmp(proposal->samples[i].pod, pod->name);
+        if (order == 0 && (!by_owner || pod->owner != AS_POD_OF_OTHER))
             own[count++] = proposal->samples[i];
         i += order <= 0;
         at += order >= 0;
@@ -544,18 +547,91 @@ static void join_samples(struct as_engine *engine, const struct as_observation *
     proposal->sample_count = count;
 }
 
+static const struct as_container_seen *find_container(const struct as_pod_seen *pod,
+                                                      const char *name)
+{
+    for (size_t i = 0; i < pod->container_count; i++)
+        if (strcmp(pod->containers[i].name, name) == 0)
+            return &pod->containers[i];
+    return NULL;
+}
+
+/* Why the pod has nothing that a `utilization` could be measured against, in the step's memory;
+ * NULL: it has. */
+static const char *explain_lack(struct as_engine *engine, const struct as_pod_seen *pod,
+                                const struct as_track *track)
+{
+    static const char *const words[] = {[AS_RESOURCE_CPU] = "cpu", [AS_RESOURCE_MEMORY] = "memory"};
+    const struct as_container_seen *container =
+        track->container ? find_container(pod, track->container) : NULL;
+    const double *of = container ? track->of_limits ? container->limits : container->requests
+                       : track->of_limits ? pod->limits
+                                          : pod->requests;
+    const char *wanted = track->of_limits ? "limit" : "request";
+    char text[AS_MESSAGE_SIZE];
+    if (track->container && !container)
+        snprintf(text, sizeof(text), "pod %s has no container %s", pod->name, track->container);
+    else if (isfinite(of[track->resource]))
+        return NULL;
+    else if (container)
+        snprintf(text, sizeof(text), "container %s of pod %s has no %s %s", container->name,
+                 pod->name, words[track->resource], wanted);
+    else
+        snprintf(text, sizeof(text), "a container of pod %s has no %s %s", pod->name,
+                 words[track->resource], wanted);
+    return as_arena_strdup(&engine->arena, text);
+}
+
+/* Why it is not known whether the target owns the pod, in the step's memory; NULL: it is known. */
+static const char *explain_owner(struct as_engine *engine, const struct as_pod_seen *pod)
+{
+    char text[AS_MESSAGE_SIZE];
+    if (pod->owner != AS_POD_OF_GONE)
+        return NULL;
+    snprintf(text, sizeof(text), "the owner of pod %s, %s, is gone", pod->name,
+             pod->owner_name ? pod->owner_name : "an object");
+    return as_arena_strdup(&engine->arena, text);
+}
+
+/* One pod that lacks something is enough: the average of the others is not that of the target. */
+static void proposal_check_owners(struct as_engine *engine,
+                                  const struct as_observation *observation,
+                                  struct as_proposal *proposal)
+{
+    const struct as_track *track = &proposal->action.track;
+    if (proposal->action.kind != AS_ACTION_TRACK || !track->by_owner)
+        return;
+    for (size_t i = 0; i < observation->pod_count && !proposal->error; i++)
+        proposal->error = explain_owner(engine, &observation->pods[i]);
+}
+
+static void proposal_check_resources(struct as_engine *engine,
+                                     const struct as_observation *observation,
+                                     struct as_proposal *proposal)
+{
+    const struct as_track *track = &proposal->action.track;
+    if (proposal->action.kind != AS_ACTION_TRACK || track->goal != AS_GOAL_UTILIZATION)
+        return;
+    for (size_t i = 0; i < observation->pod_count && !proposal->error; i++)
+        if (!track->by_owner || observation->pods[i].owner == AS_POD_OF_TARGET)
+            proposal->error = explain_lack(engine, &observation->pods[i], track);
+}
+
 /* Without pods, samples are no value; the error is the observation's. */
 static void proposals_check_pods(struct as_engine *engine, const struct as_observation *observation,
                                  struct proposals *proposals)
 {
     for (size_t i = 0; i < proposals->count; i++) {
         struct as_proposal *proposal = &proposals->items[i];
+        proposal_check_owners(engine, observation, proposal);
         if (proposal->sample_count == 0)
             continue;
         if (observation->has_pods)
             join_samples(engine, observation, proposal);
-        if (observation->has_pods && proposal->sample_count > 0)
+        if (observation->has_pods && proposal->sample_count > 0) {
+            proposal_check_resources(engine, observation, proposal);
             continue;
+        }
         proposal->samples = NULL;
         proposal->sample_count = 0;
         proposal->error = observation->has_pods ? "none of the samples is of a pod of the target"

@@ -56,6 +56,7 @@ void sources_read(struct as_engine *engine, const struct target *target, const s
                   const struct incident *incident, struct as_proposal *proposal,
                   const char **text_out);
 bool sources_need_pods(const struct target *target);
+bool sources_need_owners(const struct target *target); /* of the pods */
 bool sources_need_nodes(const struct target *target);
 /* Without the template. NULL stays NULL. */
 const struct as_nodes_seen *sources_copy_nodes(struct as_arena *arena,

@@ -222,6 +222,7 @@ static void phase_observe(struct as_engine *engine, struct target *target)
     target->with_pods = sources_need_pods(target) || scaleup_needs_pods(target);
     target->with_nodes = sources_need_nodes(target);
     request->with_pods = target->with_pods;
+    request->with_owners = target->with_owners = sources_need_owners(target);
     request->with_nodes = target->with_nodes;
     contention_fill_request(engine, target, request);
     request->nodes = target_get_nodes(target);
@@ -440,6 +441,9 @@ static void phase_hold(struct target *target, const struct as_observation *obser
     for (size_t i = 0; i < observation->pod_count; i++) {
         pods[i] = observation->pods[i];
         pods[i].name = as_arena_strdup(&held->arena, observation->pods[i].name);
+        pods[i].owner_name = as_arena_strdup(&held->arena, pods[i].owner_name);
+        pods[i].containers = as_containers_copy(
+            &pods[i], as_arena_alloc_raw(&held->arena, as_containers_get_size(&pods[i])));
     }
     held->observation = *observation;
     held->observation.pods = pods;
@@ -515,6 +519,7 @@ static void phase_go_on(struct as_engine *engine, struct target *target,
     }
     if (target->generation != engine->generation || alias_is_stale(target) ||
         ((sources_need_pods(target) || scaleup_needs_pods(target)) && !target->with_pods) ||
+        (sources_need_owners(target) && !target->with_owners) ||
         (sources_need_nodes(target) && !target->with_nodes) ||
         (pool_is_asked(target) && !target->with_snapshot && !commands_get(target)->is_set)) {
         target->dirty = true; /* another entry, or the rules need more of the observation */

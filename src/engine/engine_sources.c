@@ -390,6 +390,54 @@ static bool goes_by_limits(const struct target *target, enum as_resource resourc
     return false;
 }
 
+static const struct as_track *get_track(const struct group *group)
+{
+    const struct as_action *action = &group->rule->action;
+    return action->kind == AS_ACTION_TRACK ? &action->track : NULL;
+}
+
+bool sources_need_owners(const struct target *target)
+{
+    struct group *group;
+    RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
+        const struct as_track *track = get_track(group);
+        if (track && track->by_owner)
+            return true;
+    }
+    return false;
+}
+
+static bool is_named_by_rule(const struct target *target, const char *container)
+{
+    struct group *group;
+    RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
+        const struct as_track *track = get_track(group);
+        if (track && track->container && strcmp(track->container, container) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The containers that rules name: a decision needs no others, which would fill the log. */
+static void fill_containers(struct as_engine *engine, const struct target *target,
+                            const struct as_pod_seen *seen, const bool by_limits[],
+                            struct as_pod *pod)
+{
+    struct as_pod_container *containers =
+        as_arena_alloc(&engine->arena, seen->container_count, sizeof(*containers));
+    for (size_t i = 0; i < seen->container_count; i++) {
+        const struct as_container_seen *of = &seen->containers[i];
+        if (!is_named_by_rule(target, of->name))
+            continue;
+        struct as_pod_container *container = &containers[pod->container_count++];
+        container->name = as_arena_strdup(&engine->arena, of->name);
+        for (enum as_resource r = 0; r < AS_RESOURCE_COUNT; r++)
+            container->resource[r] = by_limits[r] ? of->limits[r] : of->requests[r];
+    }
+    if (pod->container_count > 0)
+        pod->containers = containers;
+}
+
 const struct as_nodes_seen *sources_copy_nodes(struct as_arena *arena,
                                                const struct as_nodes_seen *nodes)
 {
@@ -409,6 +457,7 @@ void sources_fill_pods(struct as_engine *engine, const struct target *target,
 {
     if (!observation->has_pods)
         return;
+    const bool by_owner = sources_need_owners(target);
     bool by_limits[AS_RESOURCE_COUNT];
     for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
         by_limits[i] = goes_by_limits(target, i);
@@ -420,11 +469,13 @@ void sources_fill_pods(struct as_engine *engine, const struct target *target,
             .phase = seen->phase,
             .ready = seen->ready,
             .deleting = seen->deleting,
+            .owner = by_owner ? seen->owner : AS_POD_OF_TARGET,
             .start_time = seen->start_time,
             .ready_since = seen->ready_since,
         };
         for (enum as_resource r = 0; r < AS_RESOURCE_COUNT; r++)
             pods[i].resource[r] = by_limits[r] ? seen->limits[r] : seen->requests[r];
+        fill_containers(engine, target, seen, by_limits, &pods[i]);
     }
     input->has_pods = true;
     input->pods = pods;

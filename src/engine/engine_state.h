@@ -191,7 +191,7 @@ struct target {
     bool is_unreported;           /* no decision record says so yet */
     struct ask_list asks;
     size_t ask_count, asks_open;
-    bool with_pods, with_nodes, with_snapshot; /* they are requested with the size */
+    bool with_pods, with_owners, with_nodes, with_snapshot; /* they are requested with the size */
     struct held *held;
     char *sender; /* narrowed credential, as last found, or of an order; NULL: none */
     char *entry;  /* the target's name in the rule files when an incident ended or an order came; or

@@ -184,13 +184,14 @@ static bool selector_term_matches(const struct selector_term *term, const char *
 /* ---- pods of a namespace ---- */
 
 struct watched_pod {
-    RB_ENTRY(watched_pod) link; /* by name */
-    struct as_pod_seen seen;    /* its name is `texts` */
+    RB_ENTRY(watched_pod) link;           /* by name */
+    struct as_pod_seen seen;              /* its name is `texts`; its containers are owned */
+    struct as_kube_controller controller; /* its texts are in `texts` */
     bool is_unreadable;
     uint64_t list; /* the last one that told of the pod */
     size_t bytes;
     size_t label_count;
-    char texts[]; /* the name; then the key and the value of each label */
+    char texts[]; /* the name; then the key and the value of each label; the controller's */
 };
 
 RB_HEAD(watched_pods, watched_pod);
@@ -247,6 +248,7 @@ static void pod_scope_drop(struct pod_scope *scope, struct watched_pod *pod)
 {
     RB_REMOVE(watched_pods, &scope->pods, pod);
     scope->owner->bytes -= pod->bytes;
+    free((void *)(uintptr_t)pod->seen.containers);
     free(pod);
 }
 
@@ -285,6 +287,27 @@ static char *pod_watch_append_text(char *at, const char *text, size_t size)
     return at + size + 1;
 }
 
+static size_t controller_get_size(const struct as_kube_controller *controller)
+{
+    return strlen(controller->api_version) + strlen(controller->kind) + strlen(controller->name) +
+           strlen(controller->uid) + 4;
+}
+
+static void controller_copy(const struct as_kube_controller *controller, char *at,
+                            struct as_kube_controller *copy_out)
+{
+    const struct {
+        const char *text, **copy;
+    } texts[] = {{controller->api_version, &copy_out->api_version},
+                 {controller->kind, &copy_out->kind},
+                 {controller->name, &copy_out->name},
+                 {controller->uid, &copy_out->uid}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++) {
+        *texts[i].copy = at;
+        at = pod_watch_append_text(at, texts[i].text, strlen(texts[i].text));
+    }
+}
+
 static const char *find_label(const struct watched_pod *pod, const char *key)
 {
     const char *at = pod->texts + strlen(pod->texts) + 1;
@@ -314,13 +337,18 @@ static int pod_scope_put(struct pod_scope *scope, const struct tree_value *item,
     const int status = pod_watch_measure_labels(labels, &label_size, error);
     if (status)
         return status;
-    const bool is_unreadable = as_kube_pod_read(item, &seen, NULL) != 0;
-    const size_t bytes = sizeof(struct watched_pod) + strlen(name) + 1 + label_size;
+    AS_CLEANUP(as_arena_deinit) struct as_arena scratch = AS_ARENA_INIT;
+    struct as_kube_controller controller = {"", "", "", ""};
+    const bool is_unreadable = as_kube_pod_read(item, &scratch, &seen, &controller, NULL) != 0;
+    const size_t size = sizeof(struct watched_pod) + strlen(name) + 1 + label_size +
+                        controller_get_size(&controller);
+    const size_t container_size = as_containers_get_size(&seen);
+    const size_t bytes = size + container_size;
     if (bytes > AS_POD_WATCH_BYTES - watches->bytes) {
         as_error_set(error, "the pods take more than %zu bytes", AS_POD_WATCH_BYTES);
         return -E2BIG;
     }
-    struct watched_pod *pod = as_xmalloc(bytes);
+    struct watched_pod *pod = as_xmalloc(size);
     *pod = (struct watched_pod){.seen = seen,
                                 .is_unreadable = is_unreadable,
                                 .list = scope->list,
@@ -333,6 +361,9 @@ static int pod_scope_put(struct pod_scope *scope, const struct tree_value *item,
         at = pod_watch_append_text(at, label->text, label->size);
     }
     pod->seen.name = pod->texts;
+    controller_copy(&controller, at, &pod->controller);
+    if (seen.container_count > 0)
+        pod->seen.containers = as_containers_copy(&seen, as_xmalloc(container_size));
     RB_INSERT(watched_pods, &scope->pods, pod);
     watches->bytes += bytes;
     return 0;
@@ -534,7 +565,7 @@ static bool pod_scope_collect(struct pod_scope *scope, const struct selector *se
     RB_FOREACH (pod, watched_pods, &scope->pods) {
         if (!pod_is_selected(pod, selector))
             continue;
-        if (pod->is_unreadable || as_kube_pods_add(pods, &pod->seen, NULL) != 0)
+        if (pod->is_unreadable || as_kube_pods_add(pods, &pod->seen, &pod->controller, NULL) != 0)
             return false;
     }
     return true;

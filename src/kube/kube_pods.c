@@ -117,16 +117,28 @@ static int add_quantities(const struct tree_value *resources, const char *name, 
     return status;
 }
 
-static int pod_add_container(const struct tree_value *container, struct as_pod_seen *pod,
-                             struct as_error *error)
+static int pod_read_container(const struct tree_value *item, struct as_container_seen *container,
+                              struct as_error *error)
 {
     struct as_reader reader, resources;
-    as_read_lenient(&reader, container, error);
+    const char *name = tree_find_text(item, "name");
+    *container = (struct as_container_seen){.name = name ? name : ""};
+    as_read_lenient(&reader, item, error);
     as_read_object(&resources, &reader, "resources");
     int status = as_read_result(&reader);
-    if (status || (status = add_quantities(resources.object, "requests", pod->requests, error)))
+    if (status ||
+        (status = add_quantities(resources.object, "requests", container->requests, error)))
         return status;
-    return add_quantities(resources.object, "limits", pod->limits, error);
+    return add_quantities(resources.object, "limits", container->limits, error);
+}
+
+static void pod_add_container(struct as_pod_seen *pod, const struct as_container_seen *container)
+{
+    for (int i = 0; i < AS_RESOURCE_COUNT; i++) {
+        pod->requests[i] += container->requests[i];
+        pod->limits[i] += container->limits[i];
+    }
+    pod->container_count++;
 }
 
 /* Of init containers only sidecars count: they keep running beside the others. */
@@ -136,19 +148,22 @@ static bool is_counted(const struct tree_value *container, bool is_init)
 }
 
 static int add_containers(const struct tree_value *spec, const char *name, bool is_init,
-                          struct as_pod_seen *pod, size_t *counted, struct as_error *error)
+                          struct as_container_seen *containers, struct as_pod_seen *pod,
+                          struct as_error *error)
 {
     struct as_reader reader;
     size_t count;
     as_read_lenient(&reader, spec, error);
-    const struct tree_value *container = as_read_list(&reader, name, &count);
+    const struct tree_value *item = as_read_list(&reader, name, &count);
     int status = as_read_result(&reader);
-    for (size_t i = 0; !status && i < count; i++, container = container->next) {
-        if (!is_counted(container, is_init))
+    for (size_t i = 0; !status && i < count; i++, item = item->next) {
+        struct as_container_seen *container = &containers[pod->container_count];
+        if (!is_counted(item, is_init))
             continue;
-        ++*counted;
-        if ((status = pod_add_container(container, pod, error)))
+        if ((status = pod_read_container(item, container, error)))
             as_error_wrap(error, "%s[%zu]", name, i);
+        else
+            pod_add_container(pod, container);
     }
     return status;
 }
@@ -179,19 +194,48 @@ static int read_pod_level(const struct tree_value *spec, struct as_pod_seen *pod
     return as_read_result(&reader);
 }
 
-static int pod_read_spec(const struct tree_value *spec, struct as_pod_seen *pod,
-                         struct as_error *error)
+static size_t count_items(const struct tree_value *spec, const char *name)
 {
-    size_t counted = 0;
-    int status = add_containers(spec, "containers", false, pod, &counted, error);
-    if (status || (status = add_containers(spec, "initContainers", true, pod, &counted, error)))
+    const struct tree_value *list = tree_find(spec, name);
+    return tree_is(list, TREE_ARRAY) ? list->size : 0;
+}
+
+static int pod_read_spec(const struct tree_value *spec, struct as_arena *arena,
+                         struct as_pod_seen *pod, struct as_error *error)
+{
+    const size_t most = count_items(spec, "containers") + count_items(spec, "initContainers");
+    struct as_container_seen *containers = as_arena_alloc(arena, most, sizeof(*containers));
+    int status = add_containers(spec, "containers", false, containers, pod, error);
+    if (status || (status = add_containers(spec, "initContainers", true, containers, pod, error)))
         return status;
-    for (int i = 0; counted == 0 && i < AS_RESOURCE_COUNT; i++)
+    if (pod->container_count > 0)
+        pod->containers = containers;
+    for (int i = 0; pod->container_count == 0 && i < AS_RESOURCE_COUNT; i++)
         pod->requests[i] = pod->limits[i] = NAN;
     return read_pod_level(spec, pod, error);
 }
 
-int as_kube_pod_read(const struct tree_value *item, struct as_pod_seen *pod_out,
+static const char *controller_get_text(const struct tree_value *owner, const char *name)
+{
+    const char *text = tree_find_text(owner, name);
+    return text ? text : "";
+}
+
+struct as_kube_controller as_kube_controller_read(const struct tree_value *metadata)
+{
+    const struct tree_value *owner = tree_get_first(tree_find(metadata, "ownerReferences"));
+    while (owner && !tree_is_true(tree_find(owner, "controller")))
+        owner = owner->next;
+    return (struct as_kube_controller){
+        .api_version = controller_get_text(owner, "apiVersion"),
+        .kind = controller_get_text(owner, "kind"),
+        .name = controller_get_text(owner, "name"),
+        .uid = controller_get_text(owner, "uid"),
+    };
+}
+
+int as_kube_pod_read(const struct tree_value *item, struct as_arena *arena,
+                     struct as_pod_seen *pod_out, struct as_kube_controller *controller_out,
                      struct as_error *error)
 {
     struct as_pod_seen pod = {.name = NULL};
@@ -205,11 +249,12 @@ int as_kube_pod_read(const struct tree_value *item, struct as_pod_seen *pod_out,
         return code;
     as_read_object(&spec, &root, "spec");
     as_read_object(&status, &root, "status");
-    if ((code = as_read_result(&root)) || (code = pod_read_spec(spec.object, &pod, error)) ||
+    if ((code = as_read_result(&root)) || (code = pod_read_spec(spec.object, arena, &pod, error)) ||
         (code = pod_read_status(status.object, &pod, error))) {
         as_error_wrap(error, "pod %s", pod.name);
         return code;
     }
+    *controller_out = as_kube_controller_read(metadata.object);
     *pod_out = pod;
     return 0;
 }
@@ -241,15 +286,26 @@ int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
 /* Pages */
 
 int as_kube_pods_add(struct as_kube_pods *pods, const struct as_pod_seen *pod,
-                     struct as_error *error)
+                     const struct as_kube_controller *controller, struct as_error *error)
 {
     if (pods->count == pods->max) {
         as_error_set(error, "more than %zu pods", pods->max);
         return -E2BIG;
     }
     pods->items = as_xgrow(pods->items, pods->count, &pods->capacity, sizeof(*pods->items));
-    pods->items[pods->count] = *pod;
-    pods->items[pods->count++].name = as_arena_strdup(&pods->names, pod->name);
+    pods->controllers = as_xgrow(pods->controllers, pods->count, &pods->controller_capacity,
+                                 sizeof(*pods->controllers));
+    pods->controllers[pods->count] = (struct as_kube_controller){
+        .api_version = as_arena_strdup(&pods->texts, controller->api_version),
+        .kind = as_arena_strdup(&pods->texts, controller->kind),
+        .name = as_arena_strdup(&pods->texts, controller->name),
+        .uid = as_arena_strdup(&pods->texts, controller->uid),
+    };
+    struct as_pod_seen *copy = &pods->items[pods->count++];
+    *copy = *pod;
+    copy->name = as_arena_strdup(&pods->texts, pod->name);
+    copy->containers =
+        as_containers_copy(pod, as_arena_alloc_raw(&pods->texts, as_containers_get_size(pod)));
     return 0;
 }
 
@@ -257,8 +313,10 @@ static int pods_parse_pod(void *context, const struct tree_value *item, struct a
 {
     struct as_kube_pods *pods = context;
     struct as_pod_seen pod;
-    int status = as_kube_pod_read(item, &pod, error);
-    return status ? status : as_kube_pods_add(pods, &pod, error);
+    struct as_kube_controller controller;
+    as_arena_reset(&pods->scratch);
+    int status = as_kube_pod_read(item, &pods->scratch, &pod, &controller, error);
+    return status ? status : as_kube_pods_add(pods, &pod, &controller, error);
 }
 
 int as_kube_pods_decode(struct as_kube_pods *pods, const char *json, size_t size, char **next_out,
@@ -282,29 +340,37 @@ void as_kube_pods_finish(struct as_kube_pods *pods)
         return;
     const struct as_pod_seen **order = as_xcalloc(pods->count, sizeof(const struct as_pod_seen *));
     struct as_pod_seen *sorted = as_xcalloc(pods->count, sizeof(*sorted));
+    struct as_kube_controller *controllers = as_xcalloc(pods->count, sizeof(*controllers));
     size_t kept = 0;
     for (size_t i = 0; i < pods->count; i++)
         order[i] = &pods->items[i];
     qsort(order, pods->count, sizeof(const struct as_pod_seen *), pods_compare);
-    for (size_t i = 0; i < pods->count; i++)
-        if (i + 1 == pods->count || strcmp(order[i]->name, order[i + 1]->name) != 0)
-            sorted[kept++] = *order[i];
+    for (size_t i = 0; i < pods->count; i++) {
+        if (i + 1 < pods->count && strcmp(order[i]->name, order[i + 1]->name) == 0)
+            continue;
+        controllers[kept] = pods->controllers[order[i] - pods->items];
+        sorted[kept++] = *order[i];
+    }
     free(order);
     free(pods->items);
+    free(pods->controllers);
     pods->items = sorted;
-    pods->capacity = pods->count;
+    pods->controllers = controllers;
+    pods->capacity = pods->controller_capacity = pods->count;
     pods->count = kept;
 }
 
 void as_kube_pods_clear(struct as_kube_pods *pods)
 {
     pods->count = 0;
-    as_arena_reset(&pods->names);
+    as_arena_reset(&pods->texts);
 }
 
 void as_kube_pods_deinit(struct as_kube_pods *pods)
 {
     free(pods->items);
-    as_arena_deinit(&pods->names);
+    free(pods->controllers);
+    as_arena_deinit(&pods->texts);
+    as_arena_deinit(&pods->scratch);
     *pods = AS_KUBE_PODS_INIT(pods->max);
 }

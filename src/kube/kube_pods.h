@@ -26,18 +26,31 @@
 int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
                             struct as_error *error) AS_MUST_USE;
 
+/* The controller of a pod, by its metadata.ownerReferences. */
+struct as_kube_controller {
+    const char *api_version, *kind, *name, *uid; /* uid "": the pod has none */
+};
+
 /*
- * One pod. Its name is borrowed from `item`. requests and limits are sums over spec.containers and
- * the restartable spec.initContainers, as in HPA; NaN if one of these has no value.
+ * One pod. Its texts are borrowed from `item`, its containers are in the arena. requests and limits
+ * are sums over spec.containers and the restartable spec.initContainers, as in HPA; NaN if one of
+ * these has no value.
  */
-int as_kube_pod_read(const struct tree_value *item, struct as_pod_seen *pod_out,
+int as_kube_pod_read(const struct tree_value *item, struct as_arena *arena,
+                     struct as_pod_seen *pod_out, struct as_kube_controller *controller_out,
                      struct as_error *error) AS_MUST_USE;
+
+/* Of an object's metadata, which may be NULL; borrowed. */
+struct as_kube_controller as_kube_controller_read(const struct tree_value *metadata);
 
 struct as_kube_pods {
     size_t max; /* pods; more is an error */
     size_t count, capacity;
     struct as_pod_seen *items;
-    struct as_arena names;
+    struct as_kube_controller *controllers; /* of the items */
+    size_t controller_capacity;
+    struct as_arena texts;   /* of the items, and their containers */
+    struct as_arena scratch; /* of one pod that is read */
 };
 
 #define AS_KUBE_PODS_INIT(maximum) ((struct as_kube_pods){.max = (maximum)})
@@ -54,6 +67,7 @@ int as_kube_pods_decode(struct as_kube_pods *pods, const char *json, size_t size
 
 /* Adds a copy of the pod. 0, or -E2BIG. */
 int as_kube_pods_add(struct as_kube_pods *pods, const struct as_pod_seen *pod,
+                     const struct as_kube_controller *controller,
                      struct as_error *error) AS_MUST_USE;
 
 /* After the last page: sorts by name (bytes). Of duplicate names the last one read is kept. */

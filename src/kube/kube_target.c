@@ -31,6 +31,7 @@
 #include "kube_discovery.h"
 #include "kube_events.h"
 #include "kube_object_list.h"
+#include "kube_owners.h"
 #include "kube_pod_watch.h"
 #include "kube_pods.h"
 #include "kube_resize.h"
@@ -55,7 +56,7 @@ struct kubernetes {
 };
 
 /* One observe (scaled is NULL) or scale. Waits for exactly one of: timer, waiter, request, manager,
- * pages, run. */
+ * pages, owners, run. */
 struct call {
     LIST_ENTRY(call) entry;
     struct kubernetes *owner;
@@ -68,6 +69,7 @@ struct call {
     struct as_sized sized;             /* borrowed from ref */
     const struct dimension *dimension; /* the row */
     bool with_pods, has_own_size;      /* as in as_observe_request, like own_size */
+    bool with_owners;
     int32_t own_size;
     struct as_scale_request wanted; /* owns its texts */
     struct as_timer *timer;
@@ -76,6 +78,7 @@ struct call {
     struct as_kube_request *request;
     struct as_kube_manager_ask *manager;
     struct as_kube_pages *pages;
+    struct as_kube_owners *owners;
     struct as_kube_resize_run *run;
     bool is_path_final; /* else a path that is gone is looked up again */
     bool is_changing;   /* the request is the change; else it reads */
@@ -151,6 +154,8 @@ static void kube_call_free(struct call *call)
         as_kube_manager_cancel(call->manager);
     if (call->pages)
         as_kube_pages_cancel(call->pages);
+    if (call->owners)
+        as_kube_owners_cancel(call->owners);
     if (call->run)
         as_kube_resize_cancel(call->run);
     LIST_REMOVE(call, entry);
@@ -373,6 +378,35 @@ static void resize_pods(struct call *call)
     call->run = as_kube_resize_start(&spec);
 }
 
+static void owners_known(void *context, const struct as_outcome *failure)
+{
+    struct call *call = context;
+    call->owners = NULL;
+    if (failure)
+        call->outcome = *failure;
+    kube_call_finish(call);
+}
+
+/* The pods are known, or are not wanted: their owners are next, if a rule counts by them. */
+static void find_owners(struct call *call)
+{
+    if (call->with_owners && call->has_pods && call->outcome.reason == AS_REASON_APPLIED)
+        call->owners = as_kube_owners_start(&(struct as_kube_owners_spec){
+            .client = &call->owner->client,
+            .discovery = call->owner->discovery,
+            .flow = call->flow,
+            .namespace_ = get_namespace(call),
+            .api_version = as_target_ref_get(call->ref, "apiVersion"),
+            .kind = as_target_ref_get(call->ref, "kind"),
+            .uid = call->scale.uid,
+            .pods = &call->pods,
+            .done = owners_known,
+            .context = call,
+        });
+    if (!call->owners)
+        kube_call_finish(call);
+}
+
 static void pods_listed(void *context, const struct as_outcome *outcome)
 {
     struct call *call = context;
@@ -383,7 +417,7 @@ static void pods_listed(void *context, const struct as_outcome *outcome)
     if (outcome->reason == AS_REASON_APPLIED && call->scaled)
         call->dimension->resize(call);
     else
-        kube_call_finish(call);
+        find_owners(call);
 }
 
 static void list_selected_pods(struct call *call)
@@ -418,7 +452,7 @@ static void kube_call_go_on(struct call *call)
     if (call->selector && (!decoder->find || !decoder->find(call)))
         list_selected_pods(call);
     else
-        kube_call_finish(call);
+        find_owners(call);
 }
 
 static void manager_known(void *context, const char *manager)
@@ -1028,6 +1062,7 @@ static void kube_target_observe(struct as_target_port *self, uint64_t call_id,
     struct call *call = kube_call_new(self, call_id, ref, request->credential, context);
     call->observed = done;
     call->with_pods = request->with_pods;
+    call->with_owners = request->with_owners;
     call->has_own_size = request->has_own_size;
     call->own_size = request->own_size;
     call->dimension->find_path(call);

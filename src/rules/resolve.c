@@ -424,6 +424,8 @@ static void resolve_action(const struct raw_rule *raw, struct as_rule *rule)
 {
     size_t count = raw->action.step_count;
     rule->action = raw->action;
+    if (raw->action.kind == AS_ACTION_TRACK && raw->action.track.container)
+        rule->action.track.container = rule->container = as_xstrdup(raw->action.track.container);
     if (count == 0)
         return;
     rule->steps = as_xcalloc(count, sizeof(*rule->steps));
@@ -468,9 +470,9 @@ static void check_track(struct resolver *resolver, const struct raw_rule *raw,
 {
     const struct as_track *track = &raw->action.track;
     const char *requirement = find_pods_requirement(target);
-    if (raw->source.per_pod && requirement)
-        loader_report(&resolver->loader,
-                      schema_find_key(as_yaml_find(raw->node, "track"), "per_pod"),
+    const char *key = raw->source.per_pod ? "per_pod" : track->by_owner ? "pods" : NULL;
+    if (key && requirement)
+        loader_report(&resolver->loader, schema_find_key(as_yaml_find(raw->node, "track"), key),
                       "target `%s` is %s, which has no pods", target->name, requirement);
     if (!raw->resource || !raw->enabled)
         return;

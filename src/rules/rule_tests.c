@@ -372,6 +372,37 @@ static as_maybe_time before(const struct making *making, int64_t at_us, int64_t 
     return (as_maybe_time){true, {as_time_add(making->test->start.us, at_us - age_us)}};
 }
 
+/* As of a pod in a cluster: an amount that the pod does not give is the sum of its containers. */
+static void add_amounts(double sums[AS_RESOURCE_COUNT], const struct raw_pod *raw, size_t at)
+{
+    for (enum as_resource r = 0; r < AS_RESOURCE_COUNT && raw->container_count > 0; r++) {
+        if (!isnan(sums[r]))
+            continue;
+        sums[r] = 0;
+        for (size_t i = 0; i < raw->container_count; i++) {
+            const struct raw_resources *of = (const void *)((const char *)&raw->containers[i] + at);
+            sums[r] += of->of[r];
+        }
+    }
+}
+
+static void tests_add_containers(struct as_arena *arena, const struct raw_pod *raw,
+                                 struct as_pod_seen *pod)
+{
+    struct as_container_seen *containers =
+        as_arena_alloc(arena, raw->container_count, sizeof(*containers));
+    for (size_t i = 0; i < raw->container_count; i++) {
+        containers[i].name = raw->containers[i].name;
+        memcpy(containers[i].requests, raw->containers[i].requests.of,
+               sizeof(containers[i].requests));
+        memcpy(containers[i].limits, raw->containers[i].limits.of, sizeof(containers[i].limits));
+    }
+    add_amounts(pod->requests, raw, offsetof(struct raw_container, requests));
+    add_amounts(pod->limits, raw, offsetof(struct raw_container, limits));
+    pod->containers = containers;
+    pod->container_count = raw->container_count;
+}
+
 static void tests_add_pods(struct making *making, const struct as_yaml_node *node, int64_t at_us,
                            const char *target, const struct raw_state *state)
 {
@@ -388,11 +419,13 @@ static void tests_add_pods(struct making *making, const struct as_yaml_node *nod
             .phase = phases[raw->phase],
             .ready = words[raw->ready],
             .deleting = raw->deleting,
+            .owner = (enum as_pod_owner)raw->owner,
             .start_time = before(making, at_us, raw->age_us),
             .ready_since = before(making, at_us, ready_for),
         };
         memcpy(pods[i].requests, raw->requests.of, sizeof(pods[i].requests));
         memcpy(pods[i].limits, raw->limits.of, sizeof(pods[i].limits));
+        tests_add_containers(making->arena, raw, &pods[i]);
     }
     event->target = target;
     event->pods = pods;
@@ -707,6 +740,15 @@ static const struct schema_field resource_fields[] = {
 const struct schema schema_test_resources =
     SCHEMA("requests", raw_resources, resource_fields, .init = init_resources);
 
+static const struct schema_field container_fields[] = {
+    SCHEMA_FIELD("name", STRING, raw_container, name, .is_required = true),
+    SCHEMA_FIELD("requests", MAP, raw_container, requests, .map = &schema_test_resources),
+    SCHEMA_FIELD("limits", MAP, raw_container, limits, .map = &schema_test_resources),
+    {0},
+};
+
+const struct schema schema_test_container = SCHEMA("containers", raw_container, container_fields);
+
 static const struct schema_field pod_fields[] = {
     SCHEMA_FIELD("name", STRING, raw_pod, name, .is_required = true),
     SCHEMA_FIELD("phase", WORD, raw_pod, phase,
@@ -717,10 +759,16 @@ static const struct schema_field pod_fields[] = {
                  .words = (const char *const[]){"false", "true", "unknown", NULL},
                  .fallback = "true"),
     SCHEMA_FIELD("deleting", BOOL, raw_pod, deleting, .fallback = "false"),
+    SCHEMA_FIELD("owner", WORD, raw_pod, owner, /* in the order of as_pod_owner */
+                 .words = (const char *const[]){"target", "other", "gone", NULL},
+                 .fallback = "target"),
     SCHEMA_FIELD("age", DURATION, raw_pod, age_us, .fallback = "1d"),
     SCHEMA_FIELD("ready_for", DURATION, raw_pod, ready_for_us),
     SCHEMA_FIELD("requests", MAP, raw_pod, requests, .map = &schema_test_resources),
     SCHEMA_FIELD("limits", MAP, raw_pod, limits, .map = &schema_test_resources),
+    SCHEMA_FIELD("containers", MAPS, raw_pod, containers,
+                 .count_offset = offsetof(struct raw_pod, container_count),
+                 .map = &schema_test_container),
     {0},
 };
 

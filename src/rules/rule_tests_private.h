@@ -19,12 +19,19 @@ struct raw_resources { /* NaN: not given */
     double of[AS_RESOURCE_COUNT];
 };
 
+struct raw_container {
+    const char *name;
+    struct raw_resources requests, limits;
+};
+
 struct raw_pod {
     const char *name;
-    unsigned phase, ready;
+    unsigned phase, ready, owner;
     bool deleting;
     int64_t age_us, ready_for_us; /* ready_for: -1 where not given */
     struct raw_resources requests, limits;
+    struct raw_container *containers;
+    size_t container_count;
 };
 
 struct raw_nodes_seen {
@@ -122,7 +129,8 @@ struct raw_test_file {
 
 /* The tables of a file of rule tests. */
 extern const struct schema schema_test_file, schema_test, schema_test_input, schema_test_query,
-    schema_test_expect, schema_test_state, schema_test_pod, schema_test_nodes,
-    schema_test_resources, schema_test_cluster, schema_test_cluster_pods, schema_test_cluster_nodes;
+    schema_test_expect, schema_test_state, schema_test_pod, schema_test_container,
+    schema_test_nodes, schema_test_resources, schema_test_cluster, schema_test_cluster_pods,
+    schema_test_cluster_nodes;
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/decide/sized.h>
 
 #include <alertscaler/rules/tables.h>
 
@@ -21,7 +22,8 @@ struct raw_track {
     struct raw_source source;
     double value, average_value;
     int64_t utilization;
-    unsigned of, resource;
+    unsigned of, resource, pods;
+    const char *container;
 };
 
 static void rule_parse_goal(struct loader *loader, const struct as_yaml_node *value, double *out)
@@ -49,6 +51,10 @@ static const char *const of_words[] = {"cpu_requests", "memory_requests", "cpu_l
 static const char *const resource_words[] = {
     [AS_RESOURCE_CPU] = "cpu", [AS_RESOURCE_MEMORY] = "memory", [AS_RESOURCE_COUNT] = NULL};
 
+enum { PODS_LABELS, PODS_OWNED };
+static const char *const pods_words[] = {
+    [PODS_LABELS] = "labels", [PODS_OWNED] = "owned", [PODS_OWNED + 1] = NULL};
+
 static const struct schema_field track_fields[] = {
     {.key = "value",
      .type = SCHEMA_CUSTOM,
@@ -63,21 +69,34 @@ static const struct schema_field track_fields[] = {
     SCHEMA_FIELD("utilization", PERCENT, raw_track, utilization, .min = 1000,
                  .max = INT64_C(1000000) * 1000),
     SCHEMA_FIELD("of", WORD, raw_track, of, .words = of_words),
+    SCHEMA_FIELD("container", STRING, raw_track, container),
     SCHEMA_FIELD("resource", WORD, raw_track, resource, .words = resource_words),
     SCHEMA_FIELD("per_pod", BOOL, raw_track, source.per_pod, .fallback = "false"),
     SCHEMA_FIELD("pod_label", STRING, raw_track, source.pod_label, .fallback = "pod"),
+    SCHEMA_FIELD("pods", WORD, raw_track, pods, .words = pods_words, .fallback = "labels"),
     {0},
 };
 
 static void finish_track(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_node *at, void *object)
 {
-    bool is_per_pod = ((const struct raw_track *)object)->source.per_pod;
+    const struct raw_track *track = object;
+    bool is_per_pod = track->source.per_pod;
     const struct as_yaml_node *of = schema_find_key(node, "of");
     const struct as_yaml_node *resource = schema_find_key(node, "resource");
     const struct as_yaml_node *utilization = schema_find_key(node, "utilization");
     const struct as_yaml_node *per_pod = schema_find_key(node, "per_pod");
     const struct as_yaml_node *pod_label = schema_find_key(node, "pod_label");
+    const struct as_yaml_node *container = schema_find_key(node, "container");
+    const struct as_yaml_node *pods = schema_find_key(node, "pods");
+    if (pods && !is_per_pod && !as_yaml_find(node, "value"))
+        loader_report(loader, pods, "`pods` goes with `per_pod: true`, or with `value`");
+    if (container && !utilization)
+        loader_report(
+            loader, container,
+            "`container` goes with `utilization`: elsewhere the query selects containers");
+    if (track->container && !as_sized_is_container(track->container))
+        loader_report(loader, container, "expected a container's name");
     if (utilization && !of)
         loader_report(loader, utilization, "`utilization` needs `of`, such as `of: cpu_requests`");
     if (of && !utilization)
@@ -162,6 +181,8 @@ static void parse_track(struct loader *loader, const struct as_yaml_node *value,
                                                 : AS_RESOURCE_CPU,
         .of_limits = raw.of >= 2,
         .is_resource = goal == AS_GOAL_UTILIZATION || as_yaml_find(value, "resource"),
+        .by_owner = raw.pods == PODS_OWNED,
+        .container = raw.container,
     };
     rule->source = raw.source;
     const struct as_yaml_node *of = as_yaml_find(value, "of");

@@ -5,6 +5,7 @@
 
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/decide/sized.h>
 #include <alertscaler/rules/tables.h>
 
 #include "convert_plan.h"
@@ -26,6 +27,7 @@ struct raw_metric_source {
     struct raw_identifier metric;
     struct raw_reference described;
     struct raw_goal goal;
+    const struct as_yaml_node *fallback; /* NULL: none */
 };
 
 enum metric_type {
@@ -212,6 +214,12 @@ static const struct schema_field identifier_fields[] = {
 static const struct schema identifier_table =
     SCHEMA("metric", raw_identifier, identifier_fields, .other = convert_lose_key);
 
+static void keep_hpa_fallback(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    if (!as_yaml_is_null(value) && schema_is_kind(loader, value, AS_YAML_MAP))
+        ((struct raw_metric_source *)object)->fallback = value;
+}
+
 static void finish_source(struct loader *loader, const struct as_yaml_node *node,
                           const struct as_yaml_node *at, void *object)
 {
@@ -226,6 +234,7 @@ static const struct schema_field source_fields[] = {
     SCHEMA_FIELD("metric", MAP, raw_metric_source, metric, .map = &identifier_table),
     SCHEMA_FIELD("describedObject", MAP, raw_metric_source, described, .map = &convert_reference),
     SCHEMA_FIELD("target", MAP, raw_metric_source, goal, .is_required = true, .map = &goal_table),
+    {.key = "fallback", .type = SCHEMA_CUSTOM, .parse = keep_hpa_fallback},
     {0},
 };
 static const struct schema source_table =
@@ -288,6 +297,67 @@ static const struct schema hpa_metric =
     SCHEMA("metric", raw_metric, metric_fields, .other = convert_lose_key, .init = init_metric,
            .finish = finish_metric);
 
+/* --- `fallback` of an external metric --- */
+
+/*
+ * KEP-5679. The field is that of the KEP's text: Kubernetes 1.37 does not have it. Its earlier
+ * drafts count failures, one at each look of the controller.
+ */
+
+#define HPA_SYNC_US     (15 * AS_US_PER_S)
+#define HPA_AFTER_MAX   (7 * AS_US_PER_DAY)
+#define HPA_FAILURES    3
+#define HPA_FAILING_FOR "3m"
+
+struct raw_hpa_fallback {
+    int64_t failing_us;
+    int32_t failures; /* 0: not given */
+    int32_t replicas;
+};
+
+static const struct schema_field hpa_fallback_fields[] = {
+    SCHEMA_FIELD("failureDuration", DURATION, raw_hpa_fallback, failing_us, .min = 1,
+                 .max = HPA_AFTER_MAX, .fallback = HPA_FAILING_FOR),
+    SCHEMA_FIELD("failureThreshold", INT, raw_hpa_fallback, failures, .min = 1,
+                 .max = HPA_AFTER_MAX / HPA_SYNC_US),
+    SCHEMA_FIELD("replicas", INT, raw_hpa_fallback, replicas, .is_required = true, .min = 1,
+                 .max = AS_SIZE_MAX),
+    {0},
+};
+static const struct schema hpa_fallback_table =
+    SCHEMA("fallback", raw_hpa_fallback, hpa_fallback_fields, .other = convert_lose_key);
+
+/* HPA's `replicas` is what the metric wants, so that a larger size may fall to it. Ours never
+ * lowers a size. */
+static void hpa_add_fallback(struct convert *convert, const struct raw_metric *metric,
+                             struct plan_rule *rule)
+{
+    const struct as_yaml_node *node = metric->sources[metric->type].fallback;
+    const size_t errors = convert_count_errors(convert);
+    struct raw_hpa_fallback raw = {.failures = 0};
+    if (!node)
+        return;
+    if (metric->type != METRIC_EXTERNAL) {
+        convert_lose(convert, node,
+                     "`fallback` of a metric of type %s: only external metrics "
+                     "have one",
+                     type_words[metric->type]);
+        return;
+    }
+    schema_fill_defaults(&convert->loader, &hpa_fallback_table, &raw);
+    schema_parse(&convert->loader, &hpa_fallback_table, node, node, &raw);
+    if (convert_count_errors(convert) != errors)
+        return;
+    convert_hint(convert, node,
+                 "`fallback`: without the metric HPA lowers a size above %d. Here the size stays, "
+                 "because a `fallback` never lowers a size",
+                 raw.replicas);
+    rule->fallback = (struct as_fallback){
+        .after_us = raw.failures > 0 ? raw.failures * HPA_SYNC_US : raw.failing_us,
+        .at_least = raw.replicas,
+    };
+}
+
 /* --- rules --- */
 
 static bool find_resource(const char *name, enum as_resource *resource_out)
@@ -317,10 +387,9 @@ void hpa_add_resource(struct convert *convert, struct plan_target *target,
             resource);
         return;
     }
-    if (container && goal == AS_GOAL_UTILIZATION) {
+    if (container && goal == AS_GOAL_UTILIZATION && !as_sized_is_container(container)) {
         convert_lose(convert, node,
-                     "the utilization of container `%.63s`: a target knows the requests of whole "
-                     "pods only. Use `averageValue`, or the resource of the whole pod",
+                     "the utilization of container `%.63s`: a container cannot have this name",
                      container);
         return;
     }
@@ -344,6 +413,7 @@ void hpa_add_resource(struct convert *convert, struct plan_target *target,
     rule->milli = milli;
     rule->is_resource = true;
     rule->resource = kind;
+    rule->container = goal == AS_GOAL_UTILIZATION ? container : NULL;
     rule->is_per_pod = true;
     rule->pod_label = answer.label;
     rule->query = answer.query;
@@ -420,6 +490,7 @@ static void add_metric(struct convert *convert, struct plan_target *target,
     rule->is_per_pod = metric->type == METRIC_PODS;
     rule->pod_label = answer.label;
     rule->query = answer.query;
+    hpa_add_fallback(convert, metric, rule);
 }
 
 /* Adds the rule of a metric, or reports why not. */
@@ -457,6 +528,7 @@ struct raw_hpa {
     struct raw_metric *metrics;
     size_t metric_count;
     const struct as_yaml_node *behavior;
+    unsigned selection; /* a selection_words */
 };
 
 static void keep_behavior(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -493,10 +565,18 @@ static const struct schema_field old_fields[] = {
     {0},
 };
 
+/* KEP-5325. The field is that of the KEP's text: Kubernetes 1.37 does not have it. */
+enum { SELECTION_LABELS, SELECTION_OWNER };
+static const char *const selection_words[] = {[SELECTION_LABELS] = "LabelSelector",
+                                              [SELECTION_OWNER] = "OwnerReference",
+                                              [SELECTION_OWNER + 1] = NULL};
+
 static const struct schema_field new_fields[] = {
     SCHEMA_FIELD("metrics", MAPS, raw_hpa, metrics, .map = &hpa_metric,
                  .count_offset = offsetof(struct raw_hpa, metric_count)),
     {.key = "behavior", .type = SCHEMA_CUSTOM, .parse = keep_behavior},
+    SCHEMA_FIELD("selectionStrategy", WORD, raw_hpa, selection, .words = selection_words,
+                 .fallback = "LabelSelector"),
     {0},
 };
 
@@ -583,6 +663,10 @@ static void add_metrics(struct convert *convert, struct plan_target *target,
         hpa_add_metric(convert, target, &hpa->metrics[i]);
     if (hpa->metric_count == 0)
         hpa_add_resource(convert, target, spec, "cpu", NULL, AS_GOAL_UTILIZATION, percent * 1000);
+    for (size_t i = 0; i < target->rule_count && hpa->selection == SELECTION_OWNER; i++) {
+        struct plan_rule *rule = &target->rules[i];
+        rule->by_owner = rule->is_per_pod || rule->goal == AS_GOAL_VALUE;
+    }
 }
 
 void hpa_convert(struct convert *convert, const struct raw_object *object,

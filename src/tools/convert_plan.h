@@ -27,7 +27,9 @@ struct plan_rule {
     int64_t milli; /* the goal in thousandths; of utilization: percent */
     bool is_resource;
     enum as_resource resource; /* of utilization, and with is_resource */
+    const char *container;     /* of utilization: against its requests; NULL: whole pods */
     bool is_per_pod;
+    bool by_owner;         /* `pods: owned` */
     const char *pod_label; /* NULL: `pod` */
     const char *query;     /* checked by promql_check */
     struct as_fallback fallback;

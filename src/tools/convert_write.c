@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
 
 #include "convert_plan.h"
@@ -144,10 +145,17 @@ static void append_rule(struct as_buf *out, const struct plan_target *target,
         as_buf_printf(out, "      of: %s_requests\n", resource);
     else if (rule->is_resource)
         as_buf_printf(out, "      resource: %s\n", resource);
+    if (rule->container) {
+        as_buf_append_str(out, "      ");
+        write_append_key(out, "container", rule->container);
+        as_buf_append_char(out, '\n');
+    }
     if (rule->is_per_pod)
         as_buf_append_str(out, "      per_pod: true\n");
     if (rule->is_per_pod && rule->pod_label && strcmp(rule->pod_label, "pod") != 0)
         as_buf_printf(out, "      pod_label: %s\n", rule->pod_label);
+    if (rule->by_owner)
+        as_buf_append_str(out, "      pods: owned\n");
     as_buf_append_str(out, "      query: ");
     yaml_append_query(out, rule->query, 8);
     as_buf_append_char(out, '\n');
@@ -420,14 +428,18 @@ static int32_t get_grown(const struct plan_target *target, int32_t size, int32_t
     return most < limit ? most : limit;
 }
 
-/* NULL: none. All rules that have a fallback have the same. */
+/* NULL: none. The first that acts; of several at one time the largest. */
 static const struct as_fallback *find_fallback(const struct plan_target *target)
 {
+    const struct as_fallback *first = NULL;
     for (size_t i = 0; i < target->rule_count; i++) {
-        if (target->rules[i].fallback.at_least > 0)
-            return &target->rules[i].fallback;
+        const struct as_fallback *fallback = &target->rules[i].fallback;
+        if (fallback->at_least > 0 &&
+            (!first || fallback->after_us < first->after_us ||
+             (fallback->after_us == first->after_us && fallback->at_least > first->at_least)))
+            first = fallback;
     }
-    return NULL;
+    return first;
 }
 
 /* Of one pod that meets the goal, in thousandths of cores, bytes or whatever is counted. */
@@ -446,6 +458,25 @@ static int32_t write_count_pods(int32_t size)
     return size <= SIZE_MOST ? size : SHOWN_PODS;
 }
 
+/* Those that rules name, each once. */
+static void append_containers(struct as_buf *out, const struct plan_target *target)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < target->rule_count; i++) {
+        const char *container = target->rules[i].container;
+        bool is_new = container != NULL;
+        for (size_t k = 0; k < i && is_new; k++)
+            is_new = !as_str_equal(target->rules[k].container, container);
+        if (!is_new)
+            continue;
+        as_buf_append_str(out, count++ > 0 ? ", {" : ", containers: [{");
+        write_append_key(out, "name", container);
+        as_buf_append_str(out, ", requests: {cpu: 1, memory: 1G}}");
+    }
+    if (count > 0)
+        as_buf_append_char(out, ']');
+}
+
 static void append_start(struct as_buf *out, const struct plan_target *target, const char *name,
                          int32_t size)
 {
@@ -455,8 +486,11 @@ static void append_start(struct as_buf *out, const struct plan_target *target, c
     if (target->group)
         return;
     as_buf_append_str(out, "        pods:\n");
-    for (int32_t i = 1; i <= write_count_pods(size); i++)
-        as_buf_printf(out, "          - {name: pod-%d, requests: {cpu: 1, memory: 1G}}\n", i);
+    for (int32_t i = 1; i <= write_count_pods(size); i++) {
+        as_buf_printf(out, "          - {name: pod-%d, requests: {cpu: 1, memory: 1G}", i);
+        append_containers(out, target);
+        as_buf_append_str(out, "}\n");
+    }
 }
 
 /* What is expected `after` the start, up to the target's name. */

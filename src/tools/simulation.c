@@ -121,8 +121,10 @@ static void scenario_init(struct scenario *scenario, const struct as_ruleset *ru
 
 static void free_pods(struct scenario_target *target)
 {
-    for (size_t i = 0; i < target->pod_count; i++)
+    for (size_t i = 0; i < target->pod_count; i++) {
         free((char *)(uintptr_t)target->pods[i].name);
+        free((void *)(uintptr_t)target->pods[i].containers);
+    }
     free(target->pods);
     target->pods = NULL;
     target->pod_count = 0;
@@ -224,6 +226,10 @@ static void scenario_set_pods(struct scenario_target *target, const struct as_po
     for (size_t i = 0; i < count; i++) {
         target->pods[i] = pods[i];
         target->pods[i].name = as_xstrdup(pods[i].name);
+        target->pods[i].containers =
+            pods[i].container_count > 0
+                ? as_containers_copy(&pods[i], as_xmalloc(as_containers_get_size(&pods[i])))
+                : NULL;
     }
     simulation_sort_pods(target);
 }

@@ -149,8 +149,12 @@ static void rules_write_track(struct as_json_writer *json, const struct as_track
     case AS_GOAL_UTILIZATION:
         rules_write_percent(json, "utilization", track->value);
         as_json_write_member(json, "of", resources[track->resource][track->of_limits]);
+        if (track->container)
+            as_json_write_member(json, "container", track->container);
         break;
     }
+    if (track->by_owner)
+        as_json_write_member(json, "pods", "owned");
     write_source(json, source);
 }
 

@@ -36,6 +36,10 @@ rules:
     match: ['alertname="Busy"']
     target: web
     track: {average_value: 100, query: 'sum(rate(http_requests_total{app="{{ .Labels.app }}"}[1m]))'}
+  - name: container
+    match: ['alertname="Boxed"']
+    target: web
+    track: {utilization: 50%, of: cpu_requests, container: app, pods: owned, per_pod: true, query: 'sum by (pod) (cpu)'}
   - name: pods
     match: ['alertname="Hot"']
     target: web
@@ -173,6 +177,27 @@ class Passing(Case):
             expect:
               - {at: 0s, target: web, replicas: 4, reason: scaled, rule: pods}
             """)
+
+    def test_pods_with_containers_and_owners(self):
+        # 100 % of one container in two own pods: 4 of 50 %. The third pod is of somebody else, and uses nothing.
+        body = """
+            targets:
+              web:
+                pods:
+                  - {{name: web-a, containers: [{{name: app, requests: {{cpu: 250m}}}}, {{name: proxy, requests: {{cpu: 1}}}}]}}
+                  - {{name: web-b, containers: [{{name: app, requests: {{cpu: 250m}}}}, {{name: proxy}}]}}
+                  - {{name: web-c, owner: {owner}, containers: [{{name: proxy}}]}}
+            queries:
+              - {{query: sum by (pod) (cpu), pods: {{web-a: 0.25, web-b: 0.25, web-c: 0}}}}
+            input:
+              - {{at: 0s, fire: {{alertname: {alert}}}}}
+            expect:
+              - {{at: 0s, target: web, replicas: {size}, reason: {reason}}}
+            """
+        for owner, alert, size, reason in (("other", "Boxed", 4, "scaled"), ("gone", "Boxed", 3, "metric_unavailable"),
+                                           ("target", "Boxed", 3, "metric_unavailable"), ("other", "Hot", 3, "metric_unavailable")):
+            with self.subTest(owner=owner, alert=alert):
+                self.passes(body.format(owner=owner, alert=alert, size=size, reason=reason))
 
     def test_a_state_may_have_all_of_its_keys(self):
         """Size, pods and nodes, again and again: each is an event."""

@@ -102,6 +102,7 @@ int main(void)
                                                  &schema_test,
                                                  &schema_test_state,
                                                  &schema_test_pod,
+                                                 &schema_test_container,
                                                  &schema_test_nodes,
                                                  &schema_test_resources,
                                                  &schema_test_input,

@@ -17,6 +17,7 @@ PLACES = {
     "tests": (TESTING, "`tests[]`"),
     "tests.targets": (TESTING, "`targets.<name>`"),
     "pods": (TESTING, "`pods[]`"),
+    "containers": (TESTING, "`containers[]`"),
     "tests.nodes": (TESTING, "`nodes`"),
     "tests.cluster": (TESTING, "`cluster`"),
     "tests.cluster.pods": (TESTING, "`cluster.pods[]`"),

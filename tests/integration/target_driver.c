@@ -3,7 +3,7 @@
  * talked to.
  *
  *   {"ticket": 1, "op": "observe", "kind": "kubernetes", "fields": {"cluster": "default", ...},
- *    "with_pods": true}
+ *    "with_pods": true, "with_owners": true}
  *   {"ticket": 2, "op": "scale", "kind": ..., "fields": ..., "from": 4, "to": 6, "version": "123"}
  *
  * Options: --kubeconfig FILE, --context NAME, --credentials-file FILE (of the provider `mine`),
@@ -50,15 +50,29 @@ static json_t *make_resources(const double resources[])
                      make_number(resources[AS_RESOURCE_MEMORY]));
 }
 
+static json_t *make_containers(const struct as_pod_seen *pod)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < pod->container_count; i++) {
+        const struct as_container_seen *container = &pod->containers[i];
+        json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "name", container->name,
+                                              "requests", make_resources(container->requests),
+                                              "limits", make_resources(container->limits)));
+    }
+    return list;
+}
+
 static json_t *make_pod(const struct as_pod_seen *pod)
 {
+    static const char *const owners[] = {"target", "other", "gone"};
     static const char *const phases[] = {"Pending", "Running", "Succeeded", "Failed", "Unknown"};
     json_t *ready = pod->ready == AS_UNKNOWN ? json_null() : json_boolean(pod->ready == AS_TRUE);
-    return json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o}", "name", pod->name, "phase",
+    return json_pack("{s:s, s:s?, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "owner",
+                     owners[pod->owner], "owner_name", pod->owner_name, "name", pod->name, "phase",
                      phases[pod->phase], "ready", ready, "deleting", pod->deleting, "start_time",
                      make_time(pod->start_time), "ready_since", make_time(pod->ready_since),
                      "requests", make_resources(pod->requests), "limits",
-                     make_resources(pod->limits));
+                     make_resources(pod->limits), "containers", make_containers(pod));
 }
 
 /* null where they are not known. */
@@ -123,6 +137,7 @@ static void carry_out(const json_t *command)
     } else {
         const struct as_observe_request request = {
             .with_pods = json_is_true(json_object_get(command, "with_pods")),
+            .with_owners = json_is_true(json_object_get(command, "with_owners")),
         };
         targets->observe(targets, call_id, ref, &request, observed, NULL);
     }

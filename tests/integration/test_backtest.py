@@ -244,6 +244,14 @@ def test_utilization_of_what_pods_ask_for(read, run):
     assert "kube_pod_container_resource_requests" in done.stderr and "utilization proposes nothing" in done.stderr
 
 
+@pytest.mark.parametrize("container, size", [("app", 6), ("proxy", 10)])
+def test_utilization_of_one_container(read, container, size):
+    """Busy 0.5 of 0.75 cores is 66 %, of a goal of 50 %: 1.32 x 4. Of 0.25 cores it is 200 %: 16, over the max of 10."""
+    _, targets = read(with_rule(track={"utilization": "50%", "of": "cpu_limits", "container": container, "per_pod": True,
+                                       "query": 'busy{namespace="{{ .Labels.namespace }}"}'}), end=1700)
+    assert targets["checkout"]["after"]["last"] == size
+
+
 def test_a_guard_holds_while_its_query_has_no_data(read):
     def lowest(guard):
         rules = with_rule(scale_to=2, guard={"query": guard})

@@ -28,8 +28,8 @@ def value(goal, kind="external"):
     return Metric(kind, value=goal)
 
 
-def utilization(goal, kind="resource", resource="cpu"):
-    return Metric(kind, utilization=goal, resource=resource)
+def utilization(goal, kind="resource", resource="cpu", **more):
+    return Metric(kind, utilization=goal, resource=resource, **more)
 
 
 def behave(up=UP, down=DOWN):
@@ -53,6 +53,7 @@ def container(name, **requests):
 SUM = [average("100")]
 PODS = [average("100", "pods")]
 CPU = [utilization(50)]
+OF_WEB = [utilization(50, "container")]
 OFF = policies(select="Disabled", window=0)
 YOUNG = {"ready": False, "age": 30, "changed": 30}
 PENDING = Pod(ready=None, phase="Pending")
@@ -183,9 +184,27 @@ ROWS = [
     Scenario("cpu-sampled-before-ready", 4, CPU, [
         pods(IDLE, *THREE, Pod("0.900", age=60, changed=10, sampled=600), ours=COUNTED)],
         differs="HPA knows when a sample was measured. To us it is as new as the query (docs/from-hpa.md)."),
-    Scenario("cpu-of-a-container", 2, [utilization(50, "container")], [pods(4, "0.450", "0.450", ours=2)],
-             pod={"containers": [container("web", cpu="500m"), container("proxy", cpu="500m")]},
-             differs="HPA takes the requests of the container, we take those of the whole pod (docs/from-hpa.md)."),
+    Scenario("cpu-of-a-container", 2, OF_WEB, [pods(4, "0.450", "0.450")],
+             pod={"containers": [container("web", cpu="500m"), container("proxy", cpu="500m")]}),
+    Scenario("cpu-of-a-container-beside-one-without-requests", 2, OF_WEB, [pods(4, "0.450", "0.450")],
+             pod={"containers": [container("web", cpu="500m"), container("proxy")]}),
+    Scenario("cpu-of-a-container-without-requests", 2, OF_WEB, [pods(2, "0.450", "0.450")],
+             pod={"containers": [container("web"), container("proxy", cpu="500m")]}),
+    Scenario("cpu-of-a-container-that-is-a-sidecar", 2, [utilization(50, "container", container="proxy")],
+             [pods(4, "0.450", "0.450")],
+             pod={"initContainers": [{**container("proxy", cpu="500m"), "restartPolicy": "Always"}]}),
+    Scenario("cpu-of-a-container-that-ends-first", 2, [utilization(50, "container", container="setup")],
+             [pods(2, "0.450", "0.450")], pod={"initContainers": [container("setup", cpu="500m")]}),
+    Scenario("cpu-of-a-container-that-is-not-there", 2, [utilization(50, "container", container="other")],
+             [pods(2, "0.450", "0.450")]),
+    Scenario("cpu-of-a-container-in-a-pod-with-requests", 2, OF_WEB, [pods(4, "0.450", "0.450")],
+             pod={"resources": {"requests": {"cpu": "2"}}, "containers": [container("web", cpu="500m"), container("proxy")]}),
+    Scenario("memory-of-a-container", 4, [utilization(80, "container", resource="memory")], [           # 95 / 80 x 4
+        pods(5, *["99614720"] * 4)], pod={"containers": [container("web", memory="100Mi"), container("proxy", memory="1Gi")]}),
+    Scenario("cpu-of-the-pod-beyond-its-containers", 2, CPU, [pods(4, "0.900", "0.900")],
+             pod={"resources": {"requests": {"cpu": "1"}}, "containers": [container("web", cpu="250m"), container("log")]}),
+    Scenario("cpu-of-the-pod-by-its-limits", 2, CPU, [pods(4, "0.450", "0.450")],
+             pod={"resources": {"limits": {"cpu": "500m"}}, "containers": [container("web")]}),
 
     # Policies, with all sizes on the way
     Scenario("policy-pods-up", 2, SUM, [at(9, "900", again=True, path=[4, 6, 8, 9])],

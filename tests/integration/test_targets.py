@@ -268,8 +268,9 @@ def test_pods_are_seen_as_they_are(plane, namespace, crew, driver):
     assert [pod["name"] for pod in seen["pods"]] == ["deleting", "failed", "pending", "running", "unready", "unsure"]
     pods = {pod.pop("name"): pod for pod in seen["pods"]}
     nothing = {"cpu": None, "memory": None}
+    alone = {"owner": "target", "owner_name": None}      # owners are not asked for
     fresh = {"phase": "Pending", "ready": None, "deleting": False, "start_time": None, "ready_since": None,
-             "requests": nothing, "limits": nothing}
+             "requests": nothing, "limits": nothing, "containers": [{"name": "c0", "requests": nothing, "limits": nothing}], **alone}
     assert pods["pending"] == fresh
     assert pods["deleting"] == {**fresh, "deleting": True}
     assert pods["failed"] == {**fresh, "phase": "Failed"}
@@ -277,11 +278,14 @@ def test_pods_are_seen_as_they_are(plane, namespace, crew, driver):
     assert pods["running"] == {
         "phase": "Running", "ready": True, "deleting": False,
         "start_time": "2026-11-20T09:00:00Z", "ready_since": "2026-11-20T09:00:20Z",
-        "requests": {"cpu": 1.75, "memory": 64 * 2**20 + 128974848}, "limits": {"cpu": 3, "memory": None}}
+        "requests": {"cpu": 1.75, "memory": 64 * 2**20 + 128974848}, "limits": {"cpu": 3, "memory": None}, **alone,
+        "containers": [{"name": "c0", "requests": {"cpu": 0.25, "memory": 64 * 2**20}, "limits": {"cpu": 1, "memory": 2**30}},
+                       {"name": "c1", "requests": {"cpu": 1.5, "memory": 128974848}, "limits": {"cpu": 2, "memory": None}}]}
     assert pods["unready"] == {
         "phase": "Running", "ready": False, "deleting": False,
         "start_time": "2026-11-20T09:01:00Z", "ready_since": "2026-11-20T09:01:00Z",
-        "requests": {"cpu": 0.1, "memory": None}, "limits": nothing}
+        "requests": {"cpu": 0.1, "memory": None}, "limits": nothing, **alone,
+        "containers": [{"name": "c0", "requests": {"cpu": 0.1, "memory": None}, "limits": nothing}]}
     assert driver.observe("kubernetes", workload(crew))["pods"] is None
     plane.admin.patch(f"/api/v1/namespaces/{namespace}/pods/deleting", {"metadata": {"finalizers": None}})
 

@@ -3,6 +3,7 @@
 The pods are the Deployment's own, made by the real controllers and played by kubelets that say they run; what they use is a gauge that the
 test sets. Each size is computed by hand from docs/decision.md beside it, and `alertscaler test` has to come to the same ones.
 """
+import json
 import subprocess
 
 import pytest
@@ -27,17 +28,25 @@ FAST = {"cooldown": {"up": "0s", "down": "0s"}}
 RULES = {
     "targets": {
         name: {"kubernetes": {"kind": "Deployment", "namespace": NAMESPACE, "name": name}, "min": 1, "max": 12, **FAST}
-        for name in ("memory", "rate")
+        for name in ("memory", "rate", "owned")
     },
     "rules": [
         {"name": "memory", "match": ['alertname="TrackMemory"'], "target": "memory", "every": "1s",
          "track": {"utilization": "50%", "of": "memory_limits", "query": MEMORY_QUERY, "per_pod": True}},
         {"name": "rate", "match": ['alertname="TrackRate"'], "target": "rate", "every": "1s",
          "track": {"average_value": 100, "query": RATE_QUERY}},
+        {"name": "owned", "always": True, "target": "owned", "every": "1s",
+         "track": {"utilization": "50%", "of": "memory_limits", "container": "web", "pods": "owned", "query": MEMORY_QUERY,
+                   "per_pod": True}},
     ],
 }
 ALERTS = [{"alert": "TrackMemory", "expr": "vector(1)", "labels": {"scale": "true"}},
           {"alert": "TrackRate", "expr": "vector(1)", "labels": {"scale": "true"}}]
+
+
+def with_track(name, **more):
+    """RULES with another `track` of one rule."""
+    return {**RULES, "rules": [{**rule, "track": {**rule["track"], **more}} if rule["name"] == name else rule for rule in RULES["rules"]]}
 
 
 def deployment(name, replicas):
@@ -210,6 +219,37 @@ def test_requests_a_second(world, tmp_path):
     world.exporter.set("rps", 90, namespace=NAMESPACE)
     eventually(lambda: world.size("rate") == 1, what="1")
     check_test(tmp_path, "rate", {"replicas": 11}, 90, 1)
+
+
+@pytest.mark.seconds(120)
+def test_one_container_of_the_pods_that_it_owns(world, tmp_path):
+    """A Job has the same labels. The second container has no limit. The log has what a replay of the rules needs."""
+    admin = world.plane.admin
+    item = deployment("owned", 2)
+    pod = item["spec"]["template"]["spec"]
+    pod["containers"].append({"name": "proxy", "image": "proxy"})
+    job = {"template": {"metadata": {"labels": {"app": "owned"}}, "spec": {**pod, "restartPolicy": "Never"}}}
+    admin.create(item)
+    admin.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": NAMESPACE, "name": "load"}, "spec": job})
+    eventually(lambda: len(world.pods("owned")) == 3, what="all pods are there")
+    own = [pod for pod in world.pods("owned") if not pod.startswith("load")]
+    use(world, world.pods("owned"), [1 if pod.startswith("load") else 80 for pod in world.pods("owned")])
+
+    # 80 of 100 Mi in two pods, at a goal of 50 %: 1.6 x 2. With the pod of the Job it would be 53 %, which is tolerated.
+    eventually(lambda: world.size("owned") == 4, what="4")
+    record = next(r for r in world.daemon.records("decision") if r["target"].endswith("/owned") and r["output"]["reason"] == "scaled")
+    seen = {pod["name"]: pod for pod in record["input"]["observed"]["pods"]}
+    assert {name for name, pod in seen.items() if pod.get("owner") == "other"} == set(seen) - set(own)
+    assert seen[own[0]]["containers"] == [{"name": "web", "resources": {"memory": 100 * MEBI}}]
+    (proposal,) = record["input"]["proposals"]
+    assert [sample["pod"] for sample in proposal["samples"]] == own
+
+    for rules, size in ((RULES, 4), (with_track("owned", pods="labels"), 2)):
+        (tmp_path / "rules.yaml").write_text(dump_yaml(rules))
+        done = subprocess.run([find_binary(), "replay", "--rules", tmp_path / "rules.yaml", "-o", "json", world.daemon.log_file],
+                              capture_output=True, text=True)
+        (target,) = [one for one in json.loads(done.stdout)["targets"] if one["id"].endswith("/owned")]
+        assert target["after"]["max"] == size, done.stdout + done.stderr
 
 
 def test_log_of_the_story_is_whole_and_replays(world):

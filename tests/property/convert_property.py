@@ -51,7 +51,7 @@ class Generator(dice.Dice):
         kind = self.pick("Resource", "Resource", "ContainerResource", "Pods", "Object", "External", "External")
         resource = self.pick("cpu", "memory")
         utilization, value = self.random.randrange(1, 200), self.goal()
-        goal = self.pick("utilization", "average_value") if kind == "Resource" else "average_value"
+        goal = self.pick("utilization", "average_value") if "Resource" in kind else "average_value"
         if kind in ("Object", "External"):
             goal = self.pick("value", "average_value")
         target = {"utilization": {"type": "Utilization", "averageUtilization": utilization},
@@ -69,6 +69,8 @@ class Generator(dice.Dice):
             source["metric"]["selector"] = {"matchExpressions": [{"key": "queue", "operator": "In", "values": ["a", "b.c"]}]}
         model = {"kind": {"Object": "number", "External": "number", "Pods": "pods"}.get(kind, "resource"), "goal": goal,
                  "target": utilization if goal == "utilization" else value, "resource": resource if "Resource" in kind else None}
+        if kind == "ContainerResource" and goal == "utilization":
+            model["container"] = f"box-{number}"
         return model, {"type": kind, kind[0].lower() + kind[1:]: {**source, "target": target}}
 
     def direction(self, way):
@@ -129,7 +131,9 @@ class Generator(dice.Dice):
             age = self.pick(86400, 86400, 10, 100, 299, 301, 400)
             pods.append({"name": f"pod-{i}", "phase": self.pick(*["Running"] * 6, "Pending", "Failed", "Succeeded"), "deleting": self.chance(0.08),
                          "ready": self.chance(0.85), "age": age, "changed": min(age, self.pick(0, 5, 29, 31, age, age)),
-                         "cpu": self.pick(1000, 500, 250, 333), "memory": self.pick(10**9, 5 * 10**8) * 1000})
+                         "cpu": self.pick(1000, 500, 250, 333), "memory": self.pick(10**9, 5 * 10**8) * 1000,
+                         "containers": {f"box-{box}": {"cpu": self.pick(100, 200, 333), "memory": self.pick(10**8, 10**7) * 1000}
+                                        for box in range(3) if self.chance(0.98)}})
         return pods
 
     def reading(self, metric, pods, replicas):
@@ -141,7 +145,8 @@ class Generator(dice.Dice):
             return round(metric["target"] * factor * share)
         def usage(pod):
             if metric["goal"] == "utilization":
-                return round(pod[metric["resource"]] * metric["target"] / 100 * factor)
+                of = pod["containers"].get(metric["container"], pod) if "container" in metric else pod
+                return round(of[metric["resource"]] * metric["target"] / 100 * factor)
             return round(metric["target"] * factor * self.pick(1, 1, 0.5, 1.5))
         return {pod["name"]: usage(pod) for pod in pods if self.chance(0.9)} or None
 
@@ -150,9 +155,14 @@ def print_milli(milli):
     return milli // 1000 if milli % 1000 == 0 else milli / 1000
 
 
+def print_requests(of):
+    return {"cpu": f"{of['cpu']}m", "memory": str(of["memory"] // 1000)}
+
+
 def print_pod(pod):
     return {"name": pod["name"], "phase": pod["phase"], "ready": pod["ready"], "deleting": pod["deleting"], "age": f"{pod['age']}s",
-            "ready_for": f"{pod['changed']}s", "requests": {"cpu": f"{pod['cpu']}m", "memory": str(pod["memory"] // 1000)}}
+            "ready_for": f"{pod['changed']}s", "requests": print_requests(pod),
+            "containers": [{"name": name, "requests": print_requests(of)} for name, of in pod["containers"].items()]}
 
 
 def play(generator, model, rules, name):
@@ -192,6 +202,7 @@ def check_rules(model, rules, name):
         value = rule["track"][metric["goal"]]
         said = round(float(str(value).rstrip("%")) * (1 if metric["goal"] == "utilization" else 1000))
         assert said == metric["target"], f"{rule['name']}: {value}, not {metric['target']}"
+        assert rule["track"].get("container") == metric.get("container"), rule["name"]
 
 
 def main():

@@ -245,6 +245,7 @@ def track_pods(document, proposal, goal_name, goal):
     pods = observed.get("pods") or []
     samples = {sample["pod"]: sample for sample in proposal.get("samples") or [] if sample.get("pod")}
     resource = proposal["action"]["track"].get("resource")
+    container = proposal["action"]["track"].get("container")
     utilization = goal_name == "utilization"
     goal = int(percent_of(goal) * 1000) if utilization else whole_milli(float(goal))
     if not pods or not samples or goal == 0:
@@ -254,7 +255,8 @@ def track_pods(document, proposal, goal_name, goal):
     asked = {}  # by position, since names may be absent
     for i, pod in enumerate(pods):
         if utilization:
-            given = (pod.get("resources") or {}).get(resource)
+            of = pod if container is None else next((one for one in pod.get("containers") or [] if one["name"] == container), {})
+            given = (of.get("resources") or {}).get(resource)
             if given is None:
                 raise Unavailable
             asked[i] = whole_milli(float(given))
@@ -295,6 +297,17 @@ def track_pods(document, proposal, goal_name, goal):
     return size, False
 
 
+def keep_owned(document):
+    """The document without pods that are not the target's."""
+    pods = document["observed"].get("pods")
+    if pods is None:
+        return document
+    owners = [pod.get("owner", "target") for pod in pods]
+    if "gone" in owners:
+        raise Unavailable
+    return {**document, "observed": {**document["observed"], "pods": [pod for pod, owner in zip(pods, owners) if owner == "target"]}}
+
+
 def propose(document, proposal):
     """(size, within tolerance); or raises Unavailable or NoOpinion."""
     if proposal.get("error") is not None:
@@ -312,7 +325,9 @@ def propose(document, proposal):
         if proposal.get("value") is None:
             raise Unavailable
         return ceil_size(float(proposal["value"])), False
-    ((goal_name, goal),) = ((name, value) for name, value in body.items() if name != "resource")
+    ((goal_name, goal),) = ((name, value) for name, value in body.items() if name not in ("resource", "container", "pods"))
+    if "pods" in body:
+        document = keep_owned(document)
     if goal_name == "utilization" or proposal.get("samples") is not None:
         return track_pods(document, proposal, goal_name, goal)
     return track_number(document, proposal, goal_name, goal)

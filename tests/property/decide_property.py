@@ -95,8 +95,12 @@ class Generator(dice.Dice):
     def track(self):
         goal = self.pick("value", "average_value", "utilization")
         if goal == "utilization":
-            return {"utilization": self.percent(), "resource": self.pick("cpu", "memory")}
+            track = {"utilization": self.percent(), "resource": self.pick("cpu", "memory")}
+            self.maybe(track, "pods", 0.3 if self.version >= 3 else 0, lambda: "owned")
+            self.maybe(track, "container", 0.4 if self.version >= 3 else 0, lambda: self.pick("app", "app", "proxy", "none"))
+            return track
         track = {goal: abs(self.goal())}
+        self.maybe(track, "pods", 0.3 if self.version >= 3 else 0, lambda: "owned")
         if goal == "average_value":
             self.maybe(track, "resource", 0.4, lambda: self.pick("cpu", "memory"))
         return track
@@ -177,6 +181,13 @@ class Generator(dice.Dice):
             }
             if self.chance(0.03):
                 del pod["resources"][self.pick("cpu", "memory")]
+        self.maybe(pod, "owner", 0.1 if self.version >= 3 else 0, lambda: self.pick("target", "other", "other", "gone"))
+        if self.version >= 3 and self.chance(0.9):
+            pod["containers"] = [{"name": name, "resources": {"cpu": self.pick(0.5, 0.1, 0.333, 0), "memory": self.pick(2**20, 10**8)}}
+                                 for name in ("app", "proxy") if self.chance(0.97)]
+            for container in pod["containers"]:
+                if self.chance(0.03):
+                    del container["resources"][self.pick("cpu", "memory")]
         return pod
 
     def rules(self):

@@ -2,8 +2,8 @@
 virtual time. Numbers are integers of thousandths where the controller has them, doubles where it has those.
 
 A metric is a dict: kind (resource, pods, number), goal (utilization, average_value, value), target (percent, or thousandths),
-resource (cpu, memory or None). A reading is a dict of pods to thousandths, one number of thousandths, or None. A pod is a dict:
-name, phase, ready, deleting, age and changed (seconds), cpu and memory (thousandths).
+resource (cpu, memory or None), container (whose requests count; absent: the whole pod's). A reading is a dict of pods to thousandths, one number of thousandths, or None. A pod is a dict:
+name, phase, ready, deleting, age and changed (seconds), cpu and memory (thousandths), containers (a dict of dicts of these).
 """
 import math
 
@@ -56,10 +56,19 @@ class Hpa:
             return total * 100 // asked / metric["target"]
         return total // len(reading) / metric["target"]
 
+    @staticmethod
+    def requests(metric, pods):
+        container = metric.get("container")
+        if container is None:
+            return {pod["name"]: pod[metric["resource"]] for pod in pods}
+        if any(container not in pod["containers"] for pod in pods):
+            raise NoValue
+        return {pod["name"]: pod["containers"][container][metric["resource"]] for pod in pods}
+
     def of_pods(self, metric, reading, pods):
         if not pods or reading is None:
             raise NoValue
-        requests = {pod["name"]: pod[metric["resource"]] for pod in pods} if metric["resource"] else {}
+        requests = self.requests(metric, pods) if metric["resource"] else {}
         reading = {name: value for name, value in reading.items() if name in {pod["name"] for pod in pods}}
         ready, unready, missing, ignored = self.group(pods, reading, metric["resource"])
         for name in ignored + unready:

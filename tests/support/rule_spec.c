@@ -193,7 +193,9 @@ static bool make_track(const struct rule_spec *spec, struct as_track *track)
                                    .value = spec->track_utilization,
                                    .resource = spec->resource,
                                    .of_limits = spec->of_limits,
+                                   .container = spec->container,
                                    .is_resource = true};
+    track->by_owner = spec->by_owner;
     return track->value > 0;
 }
 

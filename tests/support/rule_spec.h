@@ -90,6 +90,8 @@ struct rule_spec {
         to_steps[SPEC_STEPS_MAX];                         /* up to one without `by`, `to`, size */
     double track_value, track_average, track_utilization; /* one of them: track; percent */
     enum as_resource resource;                            /* of utilization */
+    const char *container;                                /* of track_utilization */
+    bool by_owner;                                        /* of track_* */
     bool of_limits;
     bool pass_through;
     enum as_ways hold;

@@ -62,13 +62,21 @@ enum as_in_progress_by {
 };
 const char *as_in_progress_by_get_word(enum as_in_progress_by by); /* NONE: NULL */
 
+struct as_pod_container {
+    const char *name;
+    double resource[AS_RESOURCE_COUNT]; /* NaN if absent */
+};
+
 struct as_pod {
     const char *name; /* "" if not given: has no samples */
     enum as_pod_phase phase;
     enum as_tristate ready;
     bool deleting;
+    enum as_pod_owner owner; /* for rules by owner */
     as_maybe_time start_time, ready_since;
-    double resource[AS_RESOURCE_COUNT]; /* NaN if absent */
+    double resource[AS_RESOURCE_COUNT];        /* of the whole pod; NaN if absent */
+    const struct as_pod_container *containers; /* those that rules name */
+    size_t container_count;
 };
 
 #define AS_INCIDENT_ALWAYS "always" /* the `incident` of an `always` rule */

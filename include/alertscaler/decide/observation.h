@@ -82,6 +82,12 @@ void as_pool_request_deinit(struct as_pool_request *copy);
 #define AS_BACKING_MAX       128 /* resources behind one node group; more is an error */
 #define AS_BACKING_NAME_SIZE 512
 
+/* A container that runs as long as its pod: an init container only if it is a sidecar. */
+struct as_container_seen {
+    const char *name;
+    double requests[AS_RESOURCE_COUNT], limits[AS_RESOURCE_COUNT]; /* cores, bytes; NaN: none */
+};
+
 /* One pod of the target with its pod-level resources, or else the sum of its containers (sidecars
  * included). */
 struct as_pod_seen {
@@ -92,7 +98,15 @@ struct as_pod_seen {
     as_maybe_time start_time, ready_since;
     double requests[AS_RESOURCE_COUNT], limits[AS_RESOURCE_COUNT]; /* cores, bytes; NaN: a container
                                                                       says none */
+    enum as_pod_owner owner; /* with_owners; else as if it were the target's */
+    const char *owner_name;  /* of an owner that is gone, for people; NULL: none is */
+    const struct as_container_seen *containers;
+    size_t container_count;
 };
+
+/* A copy of the pod's containers with their names, in one block of memory of this size. */
+size_t as_containers_get_size(const struct as_pod_seen *pod);
+const struct as_container_seen *as_containers_copy(const struct as_pod_seen *pod, void *memory);
 
 /* The nodes of a node group, and its instances that are none. */
 struct as_group_members {
@@ -167,6 +181,7 @@ struct as_nodes_config; /* decide/choose.h */
 struct as_observe_request {
     const char *credential; /* the narrowed one whose alerts alone cause it; NULL: none */
     bool with_pods;
+    bool with_owners;  /* of the pods */
     bool with_nodes;   /* what the source `nodes` reads */
     bool with_members; /* of a node group */
     bool has_own_size; /* if the size is not `own_size`, it is asked who set it */

@@ -116,6 +116,7 @@ struct as_rule {
     uint32_t target; /* index into targets */
     struct as_action action;
     struct as_step *steps; /* action.steps points here */
+    char *container;       /* action.track.container points here */
     struct as_source source;
     struct as_fallback fallback;   /* of a rule with a source */
     enum as_guard_kind guard_kind; /* waived: `guard: none` */

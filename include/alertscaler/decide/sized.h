@@ -57,6 +57,8 @@ struct as_sized { /* texts are borrowed from the address */
     const char *status_field;  /* path of the integer that says the actual size; "": the field */
 };
 
+bool as_sized_is_container(const char *name); /* a container may have this name */
+
 /* From an address that was checked. */
 void as_sized_read(const struct as_target_ref *ref, struct as_sized *sized_out);
 

@@ -52,6 +52,9 @@ struct as_track {
     enum as_resource resource; /* utilization, and where is_resource */
     bool of_limits;            /* of: *_limits; else requests */
     bool is_resource;          /* the per-pod samples are cpu or memory (`resource`) usage */
+    bool by_owner;             /* only pods that the target owns count; else all that it selects */
+    const char *container;     /* utilization: of this container, by the rule or the document;
+                                  NULL: of whole pods */
 };
 
 /* What a rule wants at least while its value has been unavailable for a time. */

@@ -75,6 +75,7 @@ class Metric:
     average_value: object = None
     utilization: object = None
     resource: str = "cpu"
+    container: str = "web"              # of a metric of the kind container
 
     @property
     def is_per_pod(self):
@@ -95,7 +96,7 @@ class Metric:
             "object": ("Object", {"metric": name, "describedObject": service}),
             "pods": ("Pods", {"metric": name}),
             "resource": ("Resource", {"name": self.resource}),
-            "container": ("ContainerResource", {"name": self.resource, "container": "web"}),
+            "container": ("ContainerResource", {"name": self.resource, "container": self.container}),
         }[self.kind]
         return {"type": word, word[0].lower() + word[1:]: {**source, "target": self.target()}}
 
@@ -103,6 +104,7 @@ class Metric:
         track = {"query": f'reading{{scenario="{scenario.name}", metric="{number}"}}'}
         if self.utilization is not None:
             track |= {"utilization": f"{self.utilization}%", "of": f"{self.resource}_requests"}
+            track |= {"container": self.container} if self.kind == "container" else {}
         else:
             goal, number = ("value", self.value) if self.value else ("average_value", self.average_value)
             track[goal] = json.loads(number)
@@ -244,11 +246,11 @@ class Readings(Table):
 
     def usage(self, namespace, selector):
         twin = self.world.twins[selector.removeprefix("app=")]
-        resource = twin.scenario.metrics[0].resource
+        resource, used = twin.scenario.metrics[0].resource, twin.scenario.metrics[0].container
         spec = twin.deployment["spec"]["template"]["spec"]
         names = [one["name"] for one in spec["containers"] + spec.get("initContainers", [])]
         idle = {container: {resource: "0"} for container in names}
-        return {name: Usage({**idle, "web": {resource: pod.value}}, pod.sampled)
+        return {name: Usage({**idle, used: {resource: pod.value}}, pod.sampled)
                 for name, pod in (self._read(twin, 0) or {}).items()}
 
     # For us

@@ -149,6 +149,60 @@ Test(decision, nodes_are_written_as_they_are_read)
     }
 }
 
+/* What a rule says of containers and owners, and what was seen of them. */
+Test(decision, containers_and_owners_survive)
+{
+    static const struct as_pod_container containers[] = {{.name = "app", .resource = {0.5, NAN}},
+                                                         {.name = "log", .resource = {0.1, 1024}}};
+    static const struct as_pod pods[] = {
+        {.name = "a",
+         .phase = AS_POD_RUNNING,
+         .ready = AS_TRUE,
+         .start_time = {.set = true},
+         .ready_since = {.set = true},
+         .resource = {1, NAN},
+         .containers = containers,
+         .container_count = 2},
+        {.name = "b", .phase = AS_POD_RUNNING, .owner = AS_POD_OF_OTHER, .resource = {NAN, NAN}},
+        {.name = "c", .phase = AS_POD_RUNNING, .owner = AS_POD_OF_GONE, .resource = {NAN, NAN}},
+    };
+    static const char *const texts[] = {
+        "\"containers\":[{\"name\":\"app\",\"resources\":{\"cpu\":0.5}},{\"name\":\"log\","
+        "\"resources\":{\"cpu\":0.1,\"memory\":1024}}]",
+        "\"name\":\"b\",\"owner\":\"other\"",
+        "\"name\":\"c\",\"owner\":\"gone\"",
+        "{\"track\":{\"container\":\"app\",\"pods\":\"owned\",\"resource\":\"cpu\","
+        "\"utilization\":\"50%\"}}",
+    };
+    struct as_sample samples[] = {{.pod = "a", .value = 1}};
+    const struct as_proposal proposal = {.rule = "r",
+                                         .action = {.kind = AS_ACTION_TRACK,
+                                                    .track = {.goal = AS_GOAL_UTILIZATION,
+                                                              .value = 50,
+                                                              .is_resource = true,
+                                                              .by_owner = true,
+                                                              .container = "app"}},
+                                         .samples = samples,
+                                         .sample_count = 1};
+    struct as_decide_input input = make_input();
+    struct as_proposal_result result;
+    struct as_buf out = AS_BUF_INIT(1 << 16);
+    input.has_pods = true;
+    input.pods = pods;
+    input.pod_count = AS_ARRAY_SIZE(pods);
+    input.proposals = &proposal;
+    input.proposal_count = 1;
+    as_decision_encode_input(&input, &out);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
+        cr_expect(strstr(out.data, texts[i]), "%s\n%s", texts[i], out.data);
+    check_same_answer(&input, &result);
+    cr_expect(!result.has_size);
+    input.pod_count = 2;
+    check_same_answer(&input, &result);
+    cr_expect_eq(result.desired, 4); /* 200 % of 50 %, of one pod */
+    as_buf_deinit(&out);
+}
+
 Test(decision, a_buffer_that_is_too_small_is_told)
 {
     struct as_decide_input input = make_input();

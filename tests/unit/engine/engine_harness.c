@@ -117,8 +117,13 @@ static void say_decision(struct harness *harness, const struct as_decision_recor
                    record->proof && record->proof->query ? record->proof->query : "");
     if (record->input->flags.in_progress_by != AS_IN_PROGRESS_NONE)
         harness->last_in_progress_by = record->input->flags.in_progress_by;
-    for (size_t i = 0; i < record->input->proposal_count; i++)
-        harness->last_sample_count += record->input->proposals[i].sample_count;
+    harness->last_error[0] = '\0';
+    for (size_t i = record->input->proposal_count; i-- > 0;) {
+        const struct as_proposal *proposal = &record->input->proposals[i];
+        harness->last_sample_count += proposal->sample_count;
+        if (proposal->error)
+            (void)snprintf(harness->last_error, sizeof(harness->last_error), "%s", proposal->error);
+    }
     if (decision->desired != decision->replicas && record->target_kind == &as_target_kind_pool)
         memcpy(harness->last_pool_decision, record->id, AS_ULID_SIZE);
     if (record->pool_decision)
@@ -282,8 +287,10 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
     call->has_own_size = effect->call.observe->has_own_size;
     call->own_size = effect->call.observe->own_size;
     print_templates(harness, effect->call.observe);
-    say(harness, "%s %s%s%s", call->is_look ? "look at" : "observe", name_of(id),
-        call->with_pods ? " with pods" : "", call->with_nodes ? " with nodes" : "");
+    say(harness, "%s %s%s%s%s", call->is_look ? "look at" : "observe", name_of(id),
+        call->with_pods ? " with pods" : "",
+        effect->call.observe->with_owners ? " with owners" : "",
+        call->with_nodes ? " with nodes" : "");
 }
 
 static void queue_commit(struct harness *harness, uint64_t call_id)

@@ -171,6 +171,7 @@ struct harness {
     uint64_t last_notification_total;
     size_t last_notification_count;
     size_t last_sample_count;                   /* of the last decision's proposals */
+    char last_error[128];                       /* the first of these; "": none has one */
     enum as_in_progress_by last_in_progress_by; /* of the last decision that named one */
     char last_templates[512]; /* that came with the last observation: "name=text;" */
 };

@@ -2,6 +2,7 @@
  * Values from outside: queries, annotations, labels, pods; and guards. Unknown values never scale
  * down.
  */
+#include <math.h>
 #include <stdio.h>
 
 #include <alertscaler/base/attr.h>
@@ -318,10 +319,26 @@ Test(engine_sources, samples_are_joined_with_pods)
                    .of_limits = true}},
     };
     static const struct as_pod_seen pods[] = {
-        {"web-1", AS_POD_RUNNING, AS_TRUE, false, {0}, {0}, {1, 1}, {1, 1000}},
-        {"web-2", AS_POD_RUNNING, AS_TRUE, false, {0}, {0}, {1, 1}, {1, 1000}},
-        {"web-3", AS_POD_RUNNING, AS_TRUE, false, {0}, {0}, {1, 1}, {1, 1000}},
-        {"web-4", AS_POD_RUNNING, AS_TRUE, false, {0}, {0}, {1, 1}, {1, 1000}},
+        {.name = "web-1",
+         .phase = AS_POD_RUNNING,
+         .ready = AS_TRUE,
+         .requests = {1, 1},
+         .limits = {1, 1000}},
+        {.name = "web-2",
+         .phase = AS_POD_RUNNING,
+         .ready = AS_TRUE,
+         .requests = {1, 1},
+         .limits = {1, 1000}},
+        {.name = "web-3",
+         .phase = AS_POD_RUNNING,
+         .ready = AS_TRUE,
+         .requests = {1, 1},
+         .limits = {1, 1000}},
+        {.name = "web-4",
+         .phase = AS_POD_RUNNING,
+         .ready = AS_TRUE,
+         .requests = {1, 1},
+         .limits = {1, 1000}},
     };
     static const struct as_sample samples[] = {{.pod = "web-1", .value = 900},
                                                {.pod = "web-2", .value = 900},
@@ -335,6 +352,136 @@ Test(engine_sources, samples_are_joined_with_pods)
     cr_said(&h, "said queued; opened; answered; observe web with pods; query " PER_POD_QUERY "; "
                 "decided web 4>6 scaled by memory; scale web 4>6; acted web 4>6 applied");
     harness_stop(&h);
+}
+
+/* The requests of one container of each pod; another rule of the target has the whole pods'. */
+Test(engine_sources, a_container_has_its_own_requests)
+{
+    static const struct spec spec = {
+        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+        .rules = {{.name = "app",
+                   .match = {"alertname=Busy"},
+                   .target = "web",
+                   .source = {.query = PER_POD_QUERY, .per_pod = true},
+                   .track_utilization = 50,
+                   .resource = AS_RESOURCE_CPU,
+                   .container = "app"},
+                  {.name = "whole",
+                   .match = {"alertname=Busy"},
+                   .target = "web",
+                   .source = {.query = PER_POD_QUERY, .per_pod = true},
+                   .track_utilization = 50,
+                   .resource = AS_RESOURCE_CPU}},
+    };
+    static const struct as_container_seen both[] = {
+        {"log", {.9, NAN}, {NAN, NAN}},
+        {"app", {.1, NAN}, {NAN, NAN}},
+    };
+    static const struct as_sample samples[] = {{.pod = "web-1", .value = .2},
+                                               {.pod = "web-2", .value = .2}};
+    static const struct {
+        size_t first, count;
+        const char *said, *error;
+    } rows[] = {
+        /* 200 % of the container in 2 pods, at a goal of 50 %; 20 % of the whole pods */
+        {0, 2, "decided web 4>8 scaled by app", NULL},
+        {0, 1, "decided web 4 metric_unavailable", "pod web-1 has no container app"},
+        {1, 0, "decided web 4 metric_unavailable", "pod web-1 has no container app"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        const struct as_pod_seen pods[] = {
+            {.name = "web-1",
+             .phase = AS_POD_RUNNING,
+             .ready = AS_TRUE,
+             .start_time = {.set = true},
+             .ready_since = {.set = true},
+             .requests = {1, NAN},
+             .limits = {NAN, NAN},
+             .containers = both + rows[i].first,
+             .container_count = rows[i].count},
+            {.name = "web-2",
+             .phase = AS_POD_RUNNING,
+             .ready = AS_TRUE,
+             .start_time = {.set = true},
+             .ready_since = {.set = true},
+             .requests = {1, NAN},
+             .limits = {NAN, NAN},
+             .containers = both,
+             .container_count = 2},
+        };
+        WITH(h, spec);
+        h.pods = pods;
+        h.pod_count = AS_ARRAY_SIZE(pods);
+        h.queries[0] =
+            (struct query_script){PER_POD_QUERY, {.samples = samples, .sample_count = 2}};
+        fire(&h, "Busy", 990);
+        const char *text = said(&h);
+        cr_expect_not_null(strstr(text, rows[i].said), "row %zu: %s", i, text);
+        cr_expect_str_eq(h.last_error, rows[i].error ? rows[i].error : "", "row %zu", i);
+        harness_stop(&h);
+    }
+}
+
+/* Pods of a Job with the same labels do not count for a rule by owner. A pod whose owner is gone
+ * forbids a decrease. The observation is with owners only if a rule needs them. */
+Test(engine_sources, pods_of_other_owners_do_not_count)
+{
+    static const struct spec by_owner = {
+        .targets = {{.name = "web", .min = 1, .max = 50}},
+        .rules = {{.name = "load",
+                   .match = {"alertname=Busy"},
+                   .target = "web",
+                   .source = {.query = PER_POD_QUERY, .per_pod = true},
+                   .track_average = 100,
+                   .by_owner = true}},
+    };
+    static const struct spec by_labels = {
+        .targets = {{.name = "web", .min = 1, .max = 50}},
+        .rules = {{.name = "load",
+                   .match = {"alertname=Busy"},
+                   .target = "web",
+                   .source = {.query = PER_POD_QUERY, .per_pod = true},
+                   .track_average = 100}},
+    };
+    static const struct as_sample samples[] = {{.pod = "job-1", .value = 800},
+                                               {.pod = "web-1", .value = 20},
+                                               {.pod = "web-2", .value = 20}};
+    static const struct {
+        const struct spec *spec;
+        enum as_pod_owner second;
+        size_t kept;
+        const char *said, *error;
+    } rows[] = {
+        {&by_owner, AS_POD_OF_TARGET, 2,
+         "observe web with pods with owners; query " PER_POD_QUERY "; decided web 4>1 scaled", ""},
+        {&by_owner, AS_POD_OF_GONE, 2, "decided web 4 metric_unavailable",
+         "the owner of pod web-2, ReplicaSet web-1f, is gone"},
+        {&by_owner, AS_POD_OF_OTHER, 1, "decided web 4>1 scaled", ""},
+        {&by_labels, AS_POD_OF_GONE, 3,
+         "observe web with pods; query " PER_POD_QUERY "; decided web 4>9 scaled", ""},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        const struct as_pod_seen pods[] = {
+            {.name = "job-1", .phase = AS_POD_RUNNING, .ready = AS_TRUE, .owner = AS_POD_OF_OTHER},
+            {.name = "web-1", .phase = AS_POD_RUNNING, .ready = AS_TRUE},
+            {.name = "web-2",
+             .phase = AS_POD_RUNNING,
+             .ready = AS_TRUE,
+             .owner = rows[i].second,
+             .owner_name = "ReplicaSet web-1f"},
+        };
+        WITH(h, *rows[i].spec);
+        h.pods = pods;
+        h.pod_count = AS_ARRAY_SIZE(pods);
+        h.queries[0] =
+            (struct query_script){PER_POD_QUERY, {.samples = samples, .sample_count = 3}};
+        fire(&h, "Busy", 990);
+        const char *text = said(&h);
+        cr_expect_not_null(strstr(text, rows[i].said), "row %zu: %s", i, text);
+        cr_expect_str_eq(h.last_error, rows[i].error, "row %zu", i);
+        cr_expect_eq(h.last_sample_count, rows[i].kept, "row %zu", i);
+        harness_stop(&h);
+    }
 }
 
 Test(engine_sources, a_guard_has_to_return_data_for_a_scale_down)

@@ -19,7 +19,9 @@
     "{\"groupVersion\":\"apps/v1\",\"resources\":[{\"name\":\"deployments\",\"kind\":"             \
     "\"Deployment\",\"namespaced\":true},{\"name\":\"deployments/scale\",\"kind\":\"Scale\","      \
     "\"group\":\"autoscaling\",\"version\":\"v1\"},{\"name\":\"pools\",\"kind\":\"Pool\","         \
-    "\"namespaced\":false},{\"name\":\"pools/scale\",\"kind\":\"Scale\"}]}"
+    "\"namespaced\":false},{\"name\":\"pools/scale\",\"kind\":\"Scale\"},{\"name\":"               \
+    "\"statefulsets\",\"kind\":\"StatefulSet\",\"namespaced\":true},{\"name\":"                    \
+    "\"statefulsets/scale\",\"kind\":\"Scale\",\"group\":\"autoscaling\",\"version\":\"v1\"}]}"
 #define SCALE_WITH(status)                                                                         \
     "{\"kind\":\"Scale\",\"metadata\":{\"name\":\"web\",\"uid\":\"u-1\",\"resourceVersion\":"      \
     "\"100\"},\"spec\":{\"replicas\":4},\"status\":{\"replicas\":3" status "}}"
@@ -421,6 +423,152 @@ Test(kubernetes_pods, a_selector_must_fit_into_a_request)
     cr_expect_str_eq(observation.message, "list pods: the selector is too long for a request");
 }
 
+/* Owners */
+
+#define OWNED(name, kind, owner, uid, more)                                                        \
+    "{\"metadata\":{\"name\":\"" name "\"" more ",\"ownerReferences\":[{\"apiVersion\":\"v1\","    \
+    "\"kind\":\"Node\",\"name\":\"n\",\"uid\":\"u-1\"},{\"apiVersion\":\"" kind                    \
+    "\",\"name\":\"" owner "\",\"uid\":\"" uid "\",\"controller\":true}]}}"
+#define RS            "apps/v1\",\"kind\":\"ReplicaSet"
+#define JOB           "batch/v1\",\"kind\":\"Job"
+#define DELETING      ",\"deletionTimestamp\":\"2026-11-21T09:00:00Z\""
+#define SETS_PATH     "/apis/apps/v1/namespaces/shop/statefulsets/web/scale"
+#define FLEETS_PATH   "/apis/example.com/v1/namespaces/shop/fleets/web/scale"
+#define OF_RS_OF_NONE OWNED("b", RS, "web-7", "rs-7", "")
+#define FLEETS                                                                                     \
+    "{\"groupVersion\":\"example.com/"                                                             \
+    "v1\",\"resources\":[{\"name\":\"fleets\",\"kind\":\"Fleet\",\"namespaced\":true},{\"name\":"  \
+    "\"fleets/scale\",\"kind\":\"Scale\",\"group\":\"autoscaling\",\"version\":\"v1\"}]}"
+#define JOBS                                                                                       \
+    "{\"groupVersion\":\"batch/"                                                                   \
+    "v1\",\"resources\":[{\"name\":\"jobs\",\"kind\":\"Job\",\"namespaced\":true}]}"
+#define OF_RS(name, set) OWNED(name, RS, "web-" set, "rs-" set, "")
+#define RS_PATH(set)     "/apis/apps/v1/namespaces/shop/replicasets/web-" set
+#define META(uid, owner_uid)                                                                       \
+    "{\"kind\":\"PartialObjectMetadata\",\"metadata\":{\"uid\":\"" uid                             \
+    "\",\"ownerReferences\":[{\"kind\":\"Deployment\",\"uid\":\"" owner_uid                        \
+    "\",\"controller\":true}]}}"
+
+static char *owners; /* of the pods that were told: "web-1 target; " */
+
+static void keep_owners(void *context, uint64_t call_id, const struct as_observation *told)
+{
+    static const char *const words[] = {"target", "other", "gone"};
+    keep_observation(context, call_id, told);
+    free(owners);
+    owners = as_xstrdup("");
+    for (size_t i = 0; i < told->pod_count; i++) {
+        const struct as_pod_seen *pod = &told->pods[i];
+        char *longer =
+            as_xasprintf("%s%s %s%s%s; ", owners, pod->name, words[pod->owner],
+                         pod->owner_name ? ": " : "", pod->owner_name ? pod->owner_name : "");
+        free(owners);
+        owners = longer;
+    }
+}
+
+static void observe_owners(const struct as_target_ref *ref, const char *pods)
+{
+    const struct as_observe_request request = {.with_pods = true, .with_owners = true};
+    const char *kind = as_target_ref_get(ref, "kind");
+    answer(strcmp(kind, "Fleet") == 0         ? FLEETS_PATH
+           : strcmp(kind, "StatefulSet") == 0 ? SETS_PATH
+                                              : SCALE_PATH,
+           200, SCALE);
+    AS_CLEANUP(as_free_p) char *page = as_xasprintf(PAGE("", "%s"), pods);
+    answer(PODS_PATH, 200, page);
+    port->observe(port, 7, ref, &request, keep_owners, NULL);
+    world_run(&world);
+    cr_assert_eq(told_call_id, 7);
+}
+
+/* A Deployment owns its pods through ReplicaSets. Each is read once; a Job with the same labels is
+ * not, and neither is a pod without a controller. */
+Test(kubernetes_pods, belong_to_the_target_through_a_controller)
+{
+    answer(RS_PATH("1"), 200, META("rs-1", "u-1"));
+    answer(RS_PATH("2"), 200, META("rs-2", "u-9"));
+    observe_owners(
+        web, OF_RS("a", "1") "," OF_RS("b", "1") "," OF_RS("c", "2") "," OWNED(
+                 "d", JOB, "load", "j-1", "") "," POD("e") "," OWNED("f", RS, "x", "u-1", ""));
+    cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
+    cr_expect_str_eq(owners, "a target; b target; c other; d other; e other; f target; ");
+    cr_expect_eq(world.request_count, 5);
+    const struct world_request *request = &world.requests[3];
+    cr_expect_str_eq(request->url, "https://k:6443" RS_PATH("1"));
+    cr_expect_not_null(strstr(request->headers, "as=PartialObjectMetadata"));
+    free(owners);
+}
+
+/* A ReplicaSet that is gone, or is another one of the same name. */
+Test(kubernetes_pods, of_an_owner_that_is_gone_are_marked)
+{
+    answer(RS_PATH("1"), 200, META("rs-1", "u-1"));
+    answer(RS_PATH("2"), 404, STATUS("replicasets \\\"web-2\\\" not found", "\"name\":\"web-2\""));
+    answer(RS_PATH("3"), 200, META("rs-33", "u-1"));
+    observe_owners(
+        web, OF_RS("a", "1") "," OF_RS("b", "2") "," OF_RS("c", "3") "," OWNED(
+                 "d", RS, "web-2", "rs-2", DELETING) "," OWNED("e", RS, "web-1", "rs-1", DELETING));
+    cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
+    cr_expect_str_eq(owners, "a target; b gone: ReplicaSet web-2; c gone: ReplicaSet web-3; "
+                             "d other; e target; ");
+    free(owners);
+}
+
+Test(kubernetes_pods, are_not_known_without_their_owners)
+{
+    static const struct {
+        int status;
+        const char *body;
+        enum as_reason outcome;
+        const char *message;
+    } rows[] = {
+        {403, STATUS("no", ""), AS_REASON_FORBIDDEN,
+         "owners of pods: the right to get objects of the kind ReplicaSet is missing: no"},
+        {429, STATUS("later", ""), AS_REASON_THROTTLED, "owners of pods: later"},
+        {200, "[]", AS_REASON_REJECTED, "owners of pods: expected a JSON object"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        answer(RS_PATH("1"), rows[i].status, rows[i].body);
+        observe_owners(web, OF_RS("a", "1"));
+        cr_expect_eq(observation.outcome, rows[i].outcome, "%zu: %s", i, observation.message);
+        cr_expect_str_eq(observation.message, rows[i].message);
+    }
+    free(owners);
+}
+
+Test(kubernetes_pods, of_a_statefulset_are_its_own)
+{
+    AS_CLEANUP(as_target_ref_free_p)
+    struct as_target_ref *db = make_ref("apps/v1", "StatefulSet", "shop", "web");
+    observe_owners(
+        db, OWNED("a", "apps/v1\",\"kind\":\"StatefulSet", "web", "u-1", "") "," OF_RS("b", "1"));
+    cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
+    cr_expect_str_eq(owners, "a target; b other; ");
+    free(owners);
+}
+
+/* The kind in between is looked up. The target is there, whatever becomes of that. */
+Test(kubernetes_pods, of_a_custom_resource_belong_through_any_kind)
+{
+    AS_CLEANUP(as_target_ref_free_p)
+    struct as_target_ref *fleet = make_ref("example.com/v1", "Fleet", "shop", "web");
+    answer(SCALE_PATH, 200, SCALE);
+    observe(port, web); /* reads the answer of the setup */
+    answer("/apis/example.com/v1", 200, FLEETS);
+    answer("/apis/batch/v1", 200, JOBS);
+    answer(RS_PATH("7"), 404, STATUS("gone", "\"name\":\"web-7\""));
+    answer("/apis/batch/v1/namespaces/shop/jobs/load", 200, META("j-1", "u-1"));
+    observe_owners(fleet, OWNED("a", JOB, "load", "j-1", "") "," OF_RS_OF_NONE);
+    cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
+    cr_expect_str_eq(owners, "a target; b gone: ReplicaSet web-7; ");
+    observe_owners(fleet, OWNED("a", "batch/v1\",\"kind\":\"Unknown", "x", "k-1", ""));
+    cr_expect_eq(observation.outcome, AS_REASON_REJECTED);
+    cr_expect_eq(strncmp(observation.message, "owners of pods: ", 16), 0, "%s",
+                 observation.message);
+    free(owners);
+}
+
 /* The end */
 
 static const char *scale_told;
@@ -469,4 +617,48 @@ Test(kubernetes_pods, nothing_is_told_after_close_of_what_could_not_be_asked)
     char text[AS_TARGET_URL_MAX + 256];
     write_long_scale(text, sizeof(text));
     observe_and_close(text);
+}
+
+/* Has the port closed while an owner is read, or its kind is looked up. */
+static struct world_answer serve_owners_and_close(void *context,
+                                                  const struct world_request *request)
+{
+    const char *pods = context;
+    const bool is_pods = strstr(request->url, "/pods?") != NULL;
+    if (is_pods) /* the next request is on its way */
+        closing = world.loop.start_timer(&world.loop, 0, close_it, NULL);
+    return (struct world_answer){.status = 200, .body = is_pods ? pods : SCALE};
+}
+
+static void observe_owners_and_close(const struct as_target_ref *ref, const char *path, char *pods)
+{
+    const struct as_observe_request request = {.with_pods = true, .with_owners = true};
+    answer(path, 200, SCALE);
+    observe(port, ref);
+    const unsigned before = observed_count;
+    world.serve = serve_owners_and_close;
+    world.serve_context = pods;
+    port->observe(port, 7, ref, &request, keep_owners, NULL);
+    world_run(&world);
+    cr_assert_not_null(closing);
+    cr_expect_null(port);
+    cr_expect_eq(observed_count, before);
+    cr_expect(world.requests[world.request_count - 1].is_cancelled);
+}
+
+Test(kubernetes_pods, nothing_is_told_after_close_while_an_owner_is_read)
+{
+    static char pods[] = PAGE("", OF_RS("a", "1"));
+    observe_owners_and_close(web, SCALE_PATH, pods);
+}
+
+Test(kubernetes_pods, nothing_is_told_after_close_while_an_owner_is_looked_up)
+{
+    static char pods[] = PAGE("", OWNED("a", JOB, "load", "j-1", ""));
+    AS_CLEANUP(as_target_ref_free_p)
+    struct as_target_ref *fleet = make_ref("example.com/v1", "Fleet", "shop", "web");
+    answer(SCALE_PATH, 200, SCALE);
+    observe(port, web); /* reads the answer of the setup */
+    answer("/apis/example.com/v1", 200, FLEETS);
+    observe_owners_and_close(fleet, FLEETS_PATH, pods);
 }

@@ -281,6 +281,38 @@ Test(kubernetes_pods, resources_are_sums_over_what_runs_at_the_same_time)
     }
 }
 
+/* An init container is one of them only if it keeps running. The pod's own resources leave those of
+ * its containers as they are. */
+Test(kubernetes_pods, containers_keep_their_own_resources)
+{
+    const struct as_pod_seen *pod = decode_one(LIST(
+        POD("p", ",\"spec\":{\"containers\":[{\"name\":\"app\",\"resources\":{\"requests\":"
+                 "{" CPU("250m") "},\"limits\":{" CPU(
+                     "1") "}}},{\"name\":\"log\"}],"
+                          "\"initContainers\":[{\"name\":\"setup\",\"resources\":{\"requests\":"
+                          "{" CPU("8") "}}},"
+                                       "{\"name\":\"proxy\",\"restartPolicy\":\"Always\","
+                                       "\"resources\":{\"requests\":{" MEMORY(
+                                           "1Mi") "}}}]" OF_THE_POD(CPU("2"), "") "}")));
+    static const struct {
+        const char *name;
+        double cpu, memory, cpu_limit;
+    } rows[] = {{"app", 0.25, NAN, 1}, {"log", NAN, NAN, NAN}, {"proxy", NAN, 1048576, NAN}};
+    cr_assert_eq(pod->container_count, AS_ARRAY_SIZE(rows));
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        const struct as_container_seen *container = &pod->containers[i];
+        const double got[] = {container->requests[AS_RESOURCE_CPU],
+                              container->requests[AS_RESOURCE_MEMORY],
+                              container->limits[AS_RESOURCE_CPU]};
+        const double want[] = {rows[i].cpu, rows[i].memory, rows[i].cpu_limit};
+        cr_expect_str_eq(container->name, rows[i].name);
+        for (size_t k = 0; k < AS_ARRAY_SIZE(want); k++)
+            cr_expect(isnan(want[k]) ? isnan(got[k]) : got[k] == want[k], "%s: %zu: %g, not %g",
+                      rows[i].name, k, got[k], want[k]);
+    }
+    cr_expect_eq(pod->requests[AS_RESOURCE_CPU], 2.0);
+}
+
 Test(kubernetes_pods, what_is_no_pod_is_refused_by_name)
 {
     static const struct {

@@ -555,7 +555,11 @@ Test(config, track)
         "  - {name: e, match: [a=b], target: web, track: {utilization: 80%,\n"
         "     of: memory_requests, query: x, per_pod: true}}\n"
         "  - {name: f, match: [a=b], target: web, track: {average_value: 0.5, resource: memory,\n"
-        "     query: x, per_pod: true}}\n");
+        "     query: x, per_pod: true}}\n"
+        "  - {name: g, match: [a=b], target: web, track: {utilization: 50%, of: cpu_limits,\n"
+        "     container: app, query: x, per_pod: true}}\n"
+        "  - {name: h, match: [a=b], target: web, track: {value: 3, pods: owned, query: x}}\n"
+        "  - {name: i, match: [a=b], target: web, track: {value: 3, pods: labels, query: x}}\n");
     const struct as_rule *a = find_rule("a"), *b = find_rule("b"), *c = find_rule("c");
     const struct as_rule *d = find_rule("d"), *e = find_rule("e"), *f = find_rule("f");
     assert_track(a, AS_GOAL_VALUE, 0.5);
@@ -574,6 +578,10 @@ Test(config, track)
     cr_assert(!e->action.track.of_limits && e->action.track.resource == AS_RESOURCE_MEMORY);
     cr_assert_eq(f->action.track.goal, AS_GOAL_AVERAGE_VALUE);
     cr_assert(f->action.track.is_resource && f->action.track.resource == AS_RESOURCE_MEMORY);
+    cr_assert_null(d->action.track.container);
+    cr_assert_str_eq(find_rule("g")->action.track.container, "app");
+    cr_assert(find_rule("h")->action.track.by_owner);
+    cr_assert(!find_rule("g")->action.track.by_owner && !find_rule("i")->action.track.by_owner);
 }
 
 static void assert_step(const struct as_step *step, bool is_above, double bound, int64_t size,
