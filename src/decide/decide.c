@@ -135,6 +135,17 @@ int32_t as_decide_count_ready(const struct as_decide_input *input)
     return as_decide_saturate((__int128)count);
 }
 
+static bool decide_is_by_spec(const struct as_decide_input *input)
+{
+    return input->config.rollout == AS_ROLLOUT_BY_SPEC;
+}
+
+/* What a ratio is multiplied by. During a rollout there are more or fewer pods than requested. */
+static double decide_get_factor(const struct as_decide_input *input, int64_t counted)
+{
+    return decide_is_by_spec(input) && input->replicas > 0 ? input->replicas : (double)counted;
+}
+
 /* The rule counts this pod. */
 static bool track_counts(const struct as_track *track, const struct as_pod *pod)
 {
@@ -171,17 +182,18 @@ static struct as_proposal_result track_value(const struct as_decide_input *input
     }
     if (count == 0)
         return unavailable();
-    return decide_propose(propose_saturate_ceil(ratio * as_decide_saturate((__int128)ready)),
-                          false);
+    const double factor = decide_get_factor(input, as_decide_saturate((__int128)ready));
+    return decide_propose(propose_saturate_ceil(ratio * factor), false);
 }
 
 /* HPA's Object and External metrics with an AverageValue goal. */
 static struct as_proposal_result track_average(const struct as_decide_input *input, double value,
                                                double goal)
 {
-    if (input->status_replicas > 0 &&
-        decide_is_within(input, value / (goal * input->status_replicas)))
-        return decide_propose(input->status_replicas, true);
+    const int32_t replicas = decide_is_by_spec(input) ? input->replicas : input->status_replicas;
+
+    if (replicas > 0 && decide_is_within(input, value / (goal * replicas)))
+        return decide_propose(replicas, true);
     return decide_propose(propose_saturate_ceil(value / goal), false);
 }
 
@@ -341,7 +353,7 @@ static struct as_proposal_result track_filled_in(const struct as_decide_input *i
         return decide_propose(input->replicas, true);
     if ((ratio < 1 && again > 1) || (ratio > 1 && again < 1))
         return decide_propose(input->replicas, false);
-    int32_t size = propose_saturate_ceil(again * (double)counted.count);
+    int32_t size = propose_saturate_ceil(again * decide_get_factor(input, counted.count));
     if ((again < 1 && size > input->replicas) || (again > 1 && size < input->replicas))
         return decide_propose(input->replicas, false);
     return decide_propose(size, false);
@@ -367,7 +379,8 @@ static struct as_proposal_result track_pods(const struct as_decide_input *input,
         return track_filled_in(input, &sums, ratio);
     if (decide_is_within(input, ratio))
         return decide_propose(input->replicas, true);
-    return decide_propose(propose_saturate_ceil(ratio * (double)ready->count), false);
+    return decide_propose(propose_saturate_ceil(ratio * decide_get_factor(input, ready->count)),
+                          false);
 }
 
 static struct as_proposal_result track_samples(const struct as_decide_input *input,

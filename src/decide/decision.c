@@ -36,6 +36,7 @@ DECISION_WORDS(get_select, "Max", "Min", "Disabled")
 DECISION_WORDS(get_policy_type, "Pods", "Percent")
 DECISION_WORDS(get_limit, "min", "max", "stabilization", "policy")
 AS_ROW_WORDS(get_way, enum as_ways, AS_WAYS_BOTH + 1, as_ways_get_word)
+AS_ROW_WORDS(get_rollout, enum as_rollout, AS_ROLLOUT_COUNT, as_rollout_get_word)
 AS_ROW_WORDS(get_holder, enum as_holder, AS_HOLDER_COUNT, as_holder_get_word)
 AS_ROW_WORDS(get_in_progress_by, enum as_in_progress_by, AS_IN_PROGRESS_COUNT,
              as_in_progress_by_get_word)
@@ -142,6 +143,11 @@ static void target_check(struct as_rows_input *input, struct as_reader *object, 
         config->behavior = (struct as_behavior){.up.window_us = 0};
 }
 
+static bool rollout_is_default(const void *input)
+{
+    return ((const struct as_decide_input *)input)->config.rollout == AS_ROLLOUT_AS_HPA;
+}
+
 static const struct as_row target_rows[] = {
     {AS_ROW_PART("behavior", as_decide_input, config.behavior, DEFAULT, behavior_rows),
      .has_at = AS_ROW_HAS(as_decide_input, config.has_behavior)},
@@ -162,6 +168,8 @@ static const struct as_row target_rows[] = {
      .has_at = AS_ROW_HAS(as_decide_input, has_own_min)},
     {AS_ROW_OF("pool", object, as_decide_input, pool, OPTIONAL, as_decision_pool_rows), .since = 2,
      .defaults = &as_decision_pool},
+    {AS_ROW("rollout", word, as_decide_input, config.rollout, OPTIONAL), .since = 3,
+     .get_word = get_rollout, .is_unset = rollout_is_default},
     {AS_ROW("scheduled_zero", flag, as_decide_input, is_scheduled_zero, OPTIONAL), .since = 3},
     {AS_ROW("schedules", texts, as_decide_input, schedules, FILLED), .since = 2,
      .count_at = AS_ROW_COUNT(as_decide_input, schedule_count)},

@@ -28,6 +28,15 @@ const char *as_schedule_end_get_word(enum as_schedule_end end)
     return words[end];
 }
 
+const char *as_rollout_get_word(enum as_rollout rollout)
+{
+#define WORD(enumerator, word) [enumerator] = (word),
+    static const char *const words[] = {AS_ROLLOUTS(WORD)};
+#undef WORD
+    assert((size_t)rollout < AS_ROLLOUT_COUNT);
+    return words[rollout];
+}
+
 #define DAYS_BACK  2 /* one that began then may still be in force */
 #define DAYS_AHEAD 15
 #define YEAR_US    (366 * AS_US_PER_DAY)

@@ -895,7 +895,10 @@ static bool decide_one(struct as_engine *engine, struct target *target,
         return false; /* no proposals, no bound enforced */
 
     const bool is_live = verdict == &target->verdict;
-    proposals_note_values(proposals, results, observation->status_replicas);
+    proposals_note_values(proposals, results,
+                          input->config.rollout == AS_ROLLOUT_BY_SPEC
+                              ? observation->replicas
+                              : observation->status_replicas);
     if (is_live)
         proposals_note_desired(proposals, results, observation->replicas);
     bool is_changed = is_live && decision->has_recommendation &&

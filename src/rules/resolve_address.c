@@ -583,6 +583,18 @@ static void report_shrinking(struct resolver *resolver, const struct as_yaml_nod
         remedy);
 }
 
+/* Such a size is no number of pods. */
+static bool check_rollout(struct resolver *resolver, const struct raw_target *raw,
+                          const struct sized_keys *keys)
+{
+    const struct as_yaml_node *rollout = schema_find_key(raw->node, "rollout");
+    if (!rollout || (!keys->field && !keys->container))
+        return true;
+    loader_report(&resolver->loader, rollout, "`rollout` is about the pods of a workload, and %s",
+                  keys->field ? "a field has none" : "the size of a resource is no number of pods");
+    return false;
+}
+
 /* Such a size is no number of pods: nobody waits until so many are ready. */
 static bool check_waiting(struct resolver *resolver, const struct raw_target *raw,
                           const struct sized_keys *keys, struct as_target_config *config)
@@ -610,6 +622,8 @@ static bool resolve_sized(struct resolver *resolver, const struct raw_target *ra
     if (!is_good)
         return false;
     if (!check_waiting(resolver, raw, &keys, config))
+        is_good = false;
+    if (!check_rollout(resolver, raw, &keys))
         is_good = false;
     if (keys.field)
         is_good = add_field(resolver, raw, keys.field, config) && is_good;

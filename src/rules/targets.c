@@ -154,6 +154,7 @@ static void parse_hold(struct loader *loader, const struct as_yaml_node *value, 
 }
 
 #define WORD(enumerator, word) [enumerator] = (word),
+static const char *const rollouts[] = {AS_ROLLOUTS(WORD)[AS_ROLLOUT_COUNT] = NULL};
 static const char *const schedule_ends[] = {AS_SCHEDULE_ENDS(WORD)[AS_SCHEDULE_END_COUNT] = NULL};
 #undef WORD
 
@@ -1222,6 +1223,8 @@ static const struct schema_field target_fields[] = {
     SCHEMA_FIELD("pool", MAP, raw_target, pool, .map = &target_pool),
     SCHEMA_FIELD("max", INT, raw_target, policy.bounds.max, .is_required = true, .is_count = true,
                  .min = 1, .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("rollout", WORD, raw_target, policy.bounds.rollout, .words = rollouts,
+                 .fallback = "as_hpa"),
     SCHEMA_FIELD("allow", MAP, raw_target, allow, .map = &allow),
     SCHEMA_FIELD("after", STRINGS, raw_target, after, .count_offset = IN_TARGET(after_count)),
     SCHEMA_FIELD("schedules", MAPS, raw_target, schedules,
@@ -1270,6 +1273,10 @@ static void finish_target(struct loader *loader, const struct as_yaml_node *node
     if (!as_target_kind_has_groups(target->kind) && bounds->max > 0 && bounds->min > bounds->max)
         loader_report(loader, as_yaml_find(node, "max"), "`max` %d is below `min` %d", bounds->max,
                       bounds->min);
+    const struct as_yaml_node *rollout = schema_find_key(node, "rollout");
+    if (rollout && target->kind && !target->kind->has_pods)
+        loader_report(loader, rollout, "`rollout` is about the pods of a workload, and %s has none",
+                      target->kind->title);
     const struct as_yaml_node *timeout = schema_find_key(node, "ready_timeout");
     if (timeout && target->kind && !target->kind->has_pods)
         loader_report(loader, timeout, "`ready_timeout` waits for pods, and %s has none%s",

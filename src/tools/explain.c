@@ -1392,10 +1392,13 @@ static bool put_track_arithmetic(FILE *out, const struct as_decide_input *input,
 {
     const struct as_track *track = &proposal->action.track;
     const double value = result->has_average ? result->average : proposal->value;
-    const double count = result->has_average ? (double)proposal->sample_count
-                         : track->goal == AS_GOAL_AVERAGE_VALUE || input->replicas == 0
-                             ? 1
-                             : (double)as_decide_count_ready(input);
+    const bool by_spec = input->config.rollout == AS_ROLLOUT_BY_SPEC && input->replicas > 0;
+    const bool is_total =
+        !result->has_average && (track->goal == AS_GOAL_AVERAGE_VALUE || input->replicas == 0);
+    const double count = is_total              ? 1
+                         : by_spec             ? input->replicas
+                         : result->has_average ? (double)proposal->sample_count
+                                               : (double)as_decide_count_ready(input);
     const double size = ceil(count * value / track->value - 1e-9);
     const char *unit = track->goal == AS_GOAL_UTILIZATION ? " %" : "";
     if (!result->has_average && !proposal->has_value)
@@ -1403,7 +1406,7 @@ static bool put_track_arithmetic(FILE *out, const struct as_decide_input *input,
     if (result->within_tolerance) {
         fprintf(out, "%g%s of ", value, unit);
         if (track->goal == AS_GOAL_AVERAGE_VALUE && !result->has_average)
-            fprintf(out, "%" PRId32 " x ", input->status_replicas);
+            fprintf(out, "%" PRId32 " x ", by_spec ? input->replicas : input->status_replicas);
         fprintf(out, "%g%s is within the tolerance: the size", track->value, unit);
         return true;
     }

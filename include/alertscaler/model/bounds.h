@@ -55,12 +55,24 @@ struct as_behavior {
 /* HPA's defaults: up 0 s, Max, Pods 4/15 s, Percent 100/15 s; down 300 s, Max, Percent 100/15 s. */
 extern const struct as_behavior as_behavior_default;
 
+/* What a rollout of a workload means for its size. X(enumerator, word) */
+#define AS_ROLLOUTS(X)                                                                             \
+    X(AS_ROLLOUT_AS_HPA, "as_hpa")   /* the ratio of `track` times the pods that it counts */      \
+    X(AS_ROLLOUT_BY_SPEC, "by_spec") /* the ratio times the requested size */                      \
+    X(AS_ROLLOUT_WAIT, "wait")       /* as HPA, but no decrease while a rollout is under way */
+
+#define AS_ROLLOUT_ENUM(enumerator, word) enumerator,
+enum as_rollout { AS_ROLLOUTS(AS_ROLLOUT_ENUM) AS_ROLLOUT_COUNT };
+#undef AS_ROLLOUT_ENUM
+const char *as_rollout_get_word(enum as_rollout rollout);
+
 /* A target's settings in a rule file that a decision needs. */
 struct as_bounds_config {
     int32_t min, max;
     struct as_cooldown cooldown;
     double tolerance_up, tolerance_down; /* 0.1 is 10 % */
     bool enforce_bounds;
+    enum as_rollout rollout;
     int64_t cpu_initialization_us, initial_readiness_delay_us;
     bool has_behavior;
     struct as_behavior behavior;
