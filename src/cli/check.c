@@ -253,13 +253,20 @@ static void check_on_observed(void *context, uint64_t call_id, const struct as_o
     struct inspection *inspection = context;
     struct asked *asked = &inspection->asked[call_id];
     inspection->waiting--;
-    if (result->outcome == AS_REASON_APPLIED)
-        return;
-    check_warn(inspection, "target `%s` cannot be read: %s: %s",
-               inspection->config->ruleset->targets[call_id].name,
-               as_reason_get_word(result->outcome), result->message);
+    const struct as_target_config *target = &inspection->config->ruleset->targets[call_id];
+    const bool is_read = result->outcome == AS_REASON_APPLIED;
+    if (is_read && target->bounds.rollout == AS_ROLLOUT_WAIT &&
+        result->rollout.progress == AS_PROGRESS_UNKNOWN)
+        check_warn(inspection,
+                   "target `%s` would never get smaller, as its rollout cannot be read: %s",
+                   target->name, result->rollout.why);
+    else if (!is_read)
+        check_warn(inspection, "target `%s` cannot be read: %s: %s", target->name,
+                   as_reason_get_word(result->outcome), result->message);
     if (result->right)
         as_buf_printf(inspection->roles_io, "---\n%s", result->right);
+    if (is_read)
+        return;
     inspection->waiting -= asked->awaits_others;
     asked->awaits_others = false;
 }
@@ -335,7 +342,8 @@ static void check_ask(struct inspection *inspection, struct as_target_port *port
     asked->awaits_others =
         *as_target_ref_get(asked->ref, "namespace") && sized.what == AS_SIZED_SCALE;
     inspection->waiting += 1 + asked->awaits_others;
-    port->observe(port, i, asked->ref, &(struct as_observe_request){.with_pods = false},
+    const bool with_rollout = target->bounds.rollout == AS_ROLLOUT_WAIT;
+    port->observe(port, i, asked->ref, &(struct as_observe_request){.with_rollout = with_rollout},
                   check_on_observed, inspection);
 }
 

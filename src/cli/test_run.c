@@ -451,6 +451,8 @@ static void test_run_set(struct run *run, const struct as_rule_test_event *event
         as_simulation_set_pods(run->simulation, event->target, event->pods, event->pod_count);
     else if (event->kind == AS_RULE_TEST_NODES)
         as_simulation_set_nodes(run->simulation, event->target, &event->nodes);
+    else if (event->kind == AS_RULE_TEST_ROLLOUT)
+        as_simulation_set_rollout(run->simulation, event->target, event->rollout);
     else if (event->kind == AS_RULE_TEST_CLUSTER)
         as_simulation_set_cluster(run->simulation, event->cluster);
     else

@@ -64,7 +64,7 @@ struct seeing {
     struct as_cluster_ask *ask;  /* NULL: the size is read */
     struct as_target_ref *ref;
     char *credential; /* as in as_observe_request, like what follows */
-    bool with_pods, with_owners;
+    bool with_pods, with_rollout, with_owners;
     bool has_own_size;
     int32_t own_size;
     uint64_t call_id;
@@ -148,6 +148,7 @@ static void nodes_known(void *context, const struct as_cluster *cluster,
     const struct as_clock *clock = seeing->owner->env->clock;
     const struct as_observe_request request = {.credential = seeing->credential,
                                                .with_pods = seeing->with_pods,
+                                               .with_rollout = seeing->with_rollout,
                                                .with_owners = seeing->with_owners,
                                                .has_own_size = seeing->has_own_size,
                                                .own_size = seeing->own_size};
@@ -199,6 +200,7 @@ static void registry_observe(struct as_target_port *self, uint64_t call_id,
                          .ref = as_target_ref_copy(ref),
                          .credential = request->credential ? as_xstrdup(request->credential) : NULL,
                          .with_pods = request->with_pods,
+                         .with_rollout = request->with_rollout,
                          .with_owners = request->with_owners,
                          .has_own_size = request->has_own_size,
                          .own_size = request->own_size,

@@ -97,6 +97,7 @@ static enum as_holder block_get_holder(unsigned kind)
     case BLOCK_SCHEDULE: return AS_HOLDER_SCHEDULE;
     case BLOCK_DID_NOT_COME: return AS_HOLDER_DID_NOT_COME;
     case BLOCK_INEFFECTIVE: return AS_HOLDER_INEFFECTIVE;
+    case BLOCK_ROLLOUT: return AS_HOLDER_ROLLOUT;
     default: return AS_HOLDER_PAUSE;
     }
 }
@@ -163,10 +164,10 @@ struct hold_view {
 static void hold_visit(void *context, const struct block *block)
 {
     const struct hold_view *view = context;
-    if (block->kind & (BLOCK_RULE | BLOCK_SCHEDULE))
+    if (block->kind & (BLOCK_RULE | BLOCK_SCHEDULE | BLOCK_ROLLOUT))
         view->visit(view->context, &(struct as_hold_view){.ways = block->ways,
                                                           .by = block_get_holder(block->kind),
-                                                          .name = block->name,
+                                                          .name = block->name ? block->name : "",
                                                           .until = block->until});
 }
 

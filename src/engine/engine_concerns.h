@@ -50,6 +50,7 @@ enum block_kind {
     BLOCK_DID_NOT_COME = 8, /* the last increase did not come */
     BLOCK_INEFFECTIVE = 16, /* a rule did not help: of this rule alone */
     BLOCK_OF_POOL = 32,
+    BLOCK_ROLLOUT = 64, /* a rollout is under way, or this is not known */
 };
 #define BLOCK_HOLDS (BLOCK_PAUSE | BLOCK_RULE | BLOCK_SCHEDULE)
 #define BLOCK_OWN   (BLOCK_HOLDS | BLOCK_DID_NOT_COME)
@@ -166,6 +167,7 @@ struct concern {
     ROW(SCHEDULE_ENDS, schedule_ends)                                                              \
     ROW(LISTINGS, listings)                                                                        \
     ROW(UNREGISTERED, unregistered)                                                                \
+    ROW(ROLLOUTS, rollouts)                                                                        \
     ROW(BLOCKS, blocks)                                                                            \
     ROW(TEMPLATES, templates)
 
@@ -597,6 +599,13 @@ as_mono_time always_get_next_due(const struct target *target, as_mono_time after
 /* The target has `always` rules, and no alert of another rule fires. */
 bool always_is_alone(const struct target *target);
 void always_on_evaluate(const struct as_engine *engine, struct target *target);
+
+/*
+ * Rollouts of workloads.
+ */
+
+/* `rollout: wait`: an observation must say whether a rollout is under way. */
+bool rollouts_are_awaited(const struct target *target);
 
 /*
  * Templates of node groups.

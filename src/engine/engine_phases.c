@@ -224,6 +224,7 @@ static void phase_observe(struct as_engine *engine, struct target *target)
     request->with_pods = target->with_pods;
     request->with_owners = target->with_owners = sources_need_owners(target);
     request->with_nodes = target->with_nodes;
+    request->with_rollout = rollouts_are_awaited(target);
     contention_fill_request(engine, target, request);
     request->nodes = target_get_nodes(target);
     request->pool = pool_make_request(engine, target);

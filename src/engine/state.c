@@ -288,6 +288,12 @@ const struct as_row as_schedule_size_rows[] = {
     {.name = NULL},
 };
 
+const struct as_row as_rollout_rows[] = {
+    {AS_ROW_CHARS("revision", as_rollout_state, revision, REQUIRED)},
+    {AS_ROW("since", begun, as_rollout_state, since, REQUIRED)},
+    {.name = NULL},
+};
+
 static const struct as_row scaleup_rows[] = {
     {AS_ROW("back_off_us", i64, as_scaleup_state, back_off_us, REQUIRED), .max = INT64_MAX / 4},
     {AS_ROW("did_not_come", flag, as_scaleup_state, did_not_come, OPTIONAL)},
@@ -411,6 +417,7 @@ static const struct as_row target_rows[] = {
                recommendation_rows),
      .count_at = offsetof(struct document, target.recommendation_count)},
     {AS_ROW_OF("resize", object, document, target.resize, OPTIONAL, resize_rows)},
+    {AS_ROW_OF("rollout", object, document, target.rollout, OPTIONAL, as_rollout_rows)},
     {AS_ROW_OF("schedule_size", object, document, target.schedule_size, OPTIONAL,
                as_schedule_size_rows)},
     {AS_ROW_OF("set_backs", list, document, target.reverted_changes, OPTIONAL,

@@ -35,6 +35,7 @@
 #include "kube_pod_watch.h"
 #include "kube_pods.h"
 #include "kube_resize.h"
+#include "kube_rollout.h"
 #include "kube_writers.h"
 #include "kubernetes_resources.h"
 
@@ -56,7 +57,7 @@ struct kubernetes {
 };
 
 /* One observe (scaled is NULL) or scale. Waits for exactly one of: timer, waiter, request, manager,
- * pages, owners, run. */
+ * rollout, pages, owners, run. */
 struct call {
     LIST_ENTRY(call) entry;
     struct kubernetes *owner;
@@ -69,6 +70,7 @@ struct call {
     struct as_sized sized;             /* borrowed from ref */
     const struct dimension *dimension; /* the row */
     bool with_pods, has_own_size;      /* as in as_observe_request, like own_size */
+    bool with_rollout;                 /* it is not read yet */
     bool with_owners;
     int32_t own_size;
     struct as_scale_request wanted; /* owns its texts */
@@ -77,6 +79,7 @@ struct call {
     struct as_kube_discovery_waiter waiter;
     struct as_kube_request *request;
     struct as_kube_manager_ask *manager;
+    struct as_kube_rollout_ask *rollout;
     struct as_kube_pages *pages;
     struct as_kube_owners *owners;
     struct as_kube_resize_run *run;
@@ -93,6 +96,7 @@ struct call {
     struct as_kube_scale scale;
     const char *scale_version;                /* apiVersion of Scale objects; borrowed */
     char changed_by[AS_MANAGER_SIZE];         /* as in as_observation */
+    struct as_rollout_seen rollout_seen;      /* as in as_observation */
     char *selector;                           /* of the pods that are to be listed; NULL: none */
     bool has_pods;                            /* `pods` are known */
     struct as_kube_pods pods;                 /* as decisions need them */
@@ -152,6 +156,8 @@ static void kube_call_free(struct call *call)
         as_kube_request_cancel(call->request);
     if (call->manager)
         as_kube_manager_cancel(call->manager);
+    if (call->rollout)
+        as_kube_rollout_cancel(call->rollout);
     if (call->pages)
         as_kube_pages_cancel(call->pages);
     if (call->owners)
@@ -183,12 +189,13 @@ static bool is_quotable(const char *text)
     return !strpbrk(text, "\"\\");
 }
 
-/* One object may be patched, and no other: who patches a workload may change its image. */
+/* One object may be read or patched, and no other: who patches a workload may change its image. */
 static void call_print_role(const struct call *call, struct as_buf *out)
 {
     const char *name = as_target_ref_get(call->ref, "name");
     const char *api_version = as_target_ref_get(call->ref, "apiVersion");
-    const bool is_patched = !call->sized.by_pods || call->sized.with_template;
+    const bool is_patched =
+        call->sized.what != AS_SIZED_SCALE && (!call->sized.by_pods || call->sized.with_template);
     AS_CLEANUP(as_free_p) char *role = as_xasprintf("alertscaler-%s-%s", call->plural, name);
     AS_CLEANUP(as_free_p)
     char *rules = as_xasprintf(
@@ -216,8 +223,10 @@ static void report_observed(struct call *call)
         memcpy(observation.version, call->scale.resource_version, sizeof(observation.version));
     as_sized_append_unit(call->ref, observation.version, sizeof(observation.version));
     as_sized_append_unit(call->ref, observation.uid, sizeof(observation.uid));
-    if (call->outcome.http_status == FORBIDDEN && call->sized.what != AS_SIZED_SCALE &&
-        call->plural && is_quotable(as_target_ref_get(call->ref, "name"))) {
+    const bool is_forbidden =
+        call->rollout_seen.is_forbidden ||
+        (call->outcome.http_status == FORBIDDEN && call->sized.what != AS_SIZED_SCALE);
+    if (is_forbidden && call->plural && is_quotable(as_target_ref_get(call->ref, "name"))) {
         call_print_role(call, &role);
         observation.right = as_buf_check(&role) == 0 ? role.data : NULL;
     }
@@ -445,11 +454,36 @@ static void list_selected_pods(struct call *call)
 
 /* ---- responses ---- */
 
-/* The object is known: its pods are next, if they are needed. */
+static void kube_call_go_on(struct call *call);
+
+static void rollout_known(void *context, const struct as_rollout_seen *seen)
+{
+    struct call *call = context;
+    call->rollout = NULL;
+    call->rollout_seen = *seen;
+    kube_call_go_on(call);
+}
+
+/* Only the scale was read: the rollout is in the object. */
+static void kube_call_read_rollout(struct call *call)
+{
+    const size_t size = call->path.size - strlen(call->dimension->subresource);
+    AS_CLEANUP(as_free_p) char *path = as_xstrndup(call->path.data, size);
+    call->with_rollout = false;
+    call->rollout = as_kube_rollout_start(
+        &call->owner->client, &call->flow,
+        &(struct as_kube_rollout_of){path, as_target_ref_get(call->ref, "apiVersion"),
+                                     as_target_ref_get(call->ref, "kind")},
+        rollout_known, call);
+}
+
+/* The object is known: its rollout and its pods are next, if they are needed. */
 static void kube_call_go_on(struct call *call)
 {
     const struct pod_decoder *decoder = call->dimension->decoder;
-    if (call->selector && (!decoder->find || !decoder->find(call)))
+    if (call->with_rollout && call->outcome.reason == AS_REASON_APPLIED)
+        kube_call_read_rollout(call);
+    else if (call->selector && (!decoder->find || !decoder->find(call)))
         list_selected_pods(call);
     else
         find_owners(call);
@@ -732,6 +766,7 @@ static void fill_scale(struct call *call, struct as_observation *observation)
 {
     observation->replicas = call->scale.replicas;
     observation->status_replicas = call->scale.status_replicas;
+    observation->rollout = call->rollout_seen;
     if (call->has_pods) {
         observation->has_pods = true;
         observation->pods = call->pods.items;
@@ -1062,6 +1097,7 @@ static void kube_target_observe(struct as_target_port *self, uint64_t call_id,
     struct call *call = kube_call_new(self, call_id, ref, request->credential, context);
     call->observed = done;
     call->with_pods = request->with_pods;
+    call->with_rollout = request->with_rollout && call->sized.what == AS_SIZED_SCALE;
     call->with_owners = request->with_owners;
     call->has_own_size = request->has_own_size;
     call->own_size = request->own_size;

@@ -30,6 +30,7 @@ enum as_reason as_holder_get_reason(enum as_holder holder)
     switch (holder) {
     case AS_HOLDER_INEFFECTIVE: return AS_REASON_INEFFECTIVE;
     case AS_HOLDER_DID_NOT_COME: return AS_REASON_DID_NOT_COME;
+    case AS_HOLDER_ROLLOUT: return AS_REASON_ROLLOUT_UNDER_WAY;
     case AS_HOLDER_RULE:
     case AS_HOLDER_PAUSE:
     case AS_HOLDER_SCHEDULE:
@@ -41,5 +42,5 @@ enum as_reason as_holder_get_reason(enum as_holder holder)
 bool as_reason_has_holder(enum as_reason reason)
 {
     return reason == AS_REASON_HELD || reason == AS_REASON_INEFFECTIVE ||
-           reason == AS_REASON_DID_NOT_COME;
+           reason == AS_REASON_DID_NOT_COME || reason == AS_REASON_ROLLOUT_UNDER_WAY;
 }

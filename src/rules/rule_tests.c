@@ -472,6 +472,11 @@ static void add_state(struct making *making, const struct as_yaml_node *node, in
         tests_add_pods(making, node, at_us, target, state);
     if (state->has_nodes)
         tests_add_nodes(making, node, at_us, target, &state->nodes);
+    if (state->has_rollout) {
+        struct as_rule_test_event *event = tests_add(making, node, at_us, AS_RULE_TEST_ROLLOUT);
+        event->target = target;
+        event->rollout = (enum as_rollout_progress)state->rollout;
+    }
 }
 
 /* Names are unique: checked before. */
@@ -534,7 +539,7 @@ static void add_input(struct making *making, const struct raw_input *input)
 static size_t count_events(const struct raw_test *raw)
 {
     size_t count =
-        3 * (raw->target_count + raw->input_count) + 1 + raw->query_count + raw->expect_count;
+        4 * (raw->target_count + raw->input_count) + 1 + raw->query_count + raw->expect_count;
     for (size_t i = 0; i < raw->input_count; i++)
         count += count_repeats(&raw->input[i]);
     return count;
@@ -575,6 +580,7 @@ static int tests_get_class(const struct as_rule_test_event *event)
     case AS_RULE_TEST_SIZE:
     case AS_RULE_TEST_PODS:
     case AS_RULE_TEST_NODES:
+    case AS_RULE_TEST_ROLLOUT:
     case AS_RULE_TEST_CLUSTER:
     case AS_RULE_TEST_QUERY: return 0;
     case AS_RULE_TEST_FIRE:
@@ -850,6 +856,10 @@ const struct schema schema_test_nodes = {
 
 /* --- the state of a target --- */
 
+#define WORD(enumerator, word) [enumerator] = (word),
+static const char *const progresses[] = {AS_ROLLOUT_PROGRESSES(WORD)[AS_PROGRESS_COUNT] = NULL};
+#undef WORD
+
 #define STATE_FIELDS(start)                                                                        \
     {.key = "replicas",                                                                            \
      .type = SCHEMA_INT,                                                                           \
@@ -860,6 +870,10 @@ const struct schema schema_test_nodes = {
          .type = SCHEMA_MAP,                                                                       \
          .offset = (start) + offsetof(struct raw_state, nodes),                                    \
          .map = &schema_test_nodes},                                                               \
+        {.key = "rollout",                                                                         \
+         .type = SCHEMA_WORD,                                                                      \
+         .offset = (start) + offsetof(struct raw_state, rollout),                                  \
+         .words = progresses},                                                                     \
     {                                                                                              \
         .key = "pods", .type = SCHEMA_MAPS, .offset = (start) + offsetof(struct raw_state, pods),  \
         .count_offset = (start) + offsetof(struct raw_state, pod_count), .map = &schema_test_pod,  \
@@ -908,6 +922,7 @@ static void take_state(struct loader *loader, const struct as_yaml_node *node,
     const struct as_yaml_node *pods = as_yaml_find(node, "pods");
     state->has_pods = pods != NULL;
     state->has_nodes = as_yaml_find(node, "nodes") != NULL;
+    state->has_rollout = as_yaml_find(node, "rollout") != NULL;
     check_pod_names(loader, pods);
 }
 
@@ -1007,7 +1022,7 @@ static void finish_input(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_node *at, void *object)
 {
     static const char *const of_alerts[] = {"annotations", "starts", "receiver", NULL};
-    static const char *const of_targets[] = {"replicas", "pods", "nodes", NULL};
+    static const char *const of_targets[] = {"replicas", "pods", "nodes", "rollout", NULL};
     struct raw_input *input = object;
     const bool is_target = as_yaml_find(node, "target") != NULL;
     const bool is_alert = schema_find_key(node, "fire") || schema_find_key(node, "resolve");
@@ -1019,8 +1034,8 @@ static void finish_input(struct loader *loader, const struct as_yaml_node *node,
     rule_test_check_companions(loader, node, of_targets, is_target, "`target`");
     check_repeats(loader, node, input);
     if (is_target && !input->state.has_pods && !input->state.has_nodes &&
-        !schema_find_key(node, "replicas"))
-        loader_report(loader, at, "`replicas`, `pods` or `nodes` is needed");
+        !input->state.has_rollout && !schema_find_key(node, "replicas"))
+        loader_report(loader, at, "`replicas`, `pods`, `nodes` or `rollout` is needed");
     if (input->starts_us > input->at_us)
         loader_report(loader, as_yaml_find(node, "starts"), "later than `at`");
 }

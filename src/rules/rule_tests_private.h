@@ -45,7 +45,8 @@ struct raw_nodes_seen {
 struct raw_state { /* of a target; `key` is the place of its name */
     const struct as_yaml_node *key;
     int32_t replicas; /* -1: not given */
-    bool has_pods, has_nodes;
+    bool has_pods, has_nodes, has_rollout;
+    int rollout; /* enum as_rollout_progress */
     struct raw_nodes_seen nodes;
     struct raw_pod *pods;
     size_t pod_count;

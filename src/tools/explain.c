@@ -1025,6 +1025,11 @@ static void print_holder(FILE *out, const json_t *held_by)
 
     if (!*by)
         return;
+    if (strcmp(by, as_holder_get_word(AS_HOLDER_ROLLOUT)) == 0) {
+        explain_put(out, *name ? "The progress of the rollout is not known: " : "", name,
+                    *name ? "\n" : "");
+        return;
+    }
     explain_put(out, "It is held by: ", by, "");
     if (*name)
         explain_put(out, " ", name, "");

@@ -37,6 +37,7 @@ struct scenario_target {
     struct as_pod_seen *pods;
     size_t pod_count;
     struct as_nodes_seen nodes; /* its error is owned */
+    enum as_rollout_progress rollout;
 };
 
 struct scenario_query {
@@ -99,6 +100,7 @@ static struct scenario_target *add_target(struct scenario *scenario, const char 
     target->name = as_target_id_get_end(target->id);
     target->size = -1;
     target->nodes.error = as_xstrdup("nothing is said of its nodes");
+    target->rollout = AS_PROGRESS_NONE;
     HASH_ADD_KEYPTR(by_key, scenario->targets, target->key, strlen(target->key), target);
     return target;
 }
@@ -336,8 +338,11 @@ static struct as_observation scenario_observe(const struct scenario *scenario,
         .max = -1,
         .has_pods = request->with_pods,
         .nodes = request->with_nodes ? &target->nodes : NULL,
+        .rollout = {.progress = target->rollout},
         .http_status = 200,
     };
+    if (target->rollout == AS_PROGRESS_UNDER_WAY && target->are_pods_set)
+        observation.status_replicas = (int32_t)target->pod_count;
     if (request->with_pods) {
         make_pods(scenario, target);
         observation.pods = target->pods;
@@ -754,6 +759,12 @@ void as_simulation_set_nodes(struct as_simulation *simulation, const char *targe
                              const struct as_nodes_seen *nodes)
 {
     scenario_set_nodes(scenario_get_target(&simulation->scenario, target), nodes);
+}
+
+void as_simulation_set_rollout(struct as_simulation *simulation, const char *target,
+                               enum as_rollout_progress progress)
+{
+    scenario_get_target(&simulation->scenario, target)->rollout = progress;
 }
 
 void as_simulation_set_cluster(struct as_simulation *simulation,

@@ -614,6 +614,22 @@ static bool may_see_holder(const struct holding *holding, const struct as_hold_v
            page_may_see_rule(holding->request, hold->name, target->name, target->id);
 }
 
+/* "Nothing goes down: a rollout is under way. This holds until 10:30 at the latest." */
+static void print_rollout(const struct api_request *request, const struct as_hold_view *hold)
+{
+    struct as_buf *out = page_get_out(request);
+    as_buf_append_str(out, "<p class=\"note warn\">Nothing goes down: ");
+    if (hold->until.set) {
+        as_buf_append_str(out, "a rollout is under way. This holds until ");
+        page_print_time(request, hold->until.at);
+        as_buf_append_str(out, " at the latest.</p>\n");
+        return;
+    }
+    as_buf_append_str(out, "the progress of the rollout is not known: ");
+    html_text(out, hold->name);
+    as_buf_append_str(out, ".</p>\n");
+}
+
 /* "Nothing goes down: the rule upstream holds it while its alert fires." */
 static void print_block(void *context, const struct as_hold_view *hold)
 {
@@ -622,6 +638,10 @@ static void print_block(void *context, const struct as_hold_view *hold)
     struct as_buf *out = page_get_out(request);
     if (!may_see_holder(holding, hold))
         return;
+    if (hold->by == AS_HOLDER_ROLLOUT) {
+        print_rollout(request, hold);
+        return;
+    }
     as_buf_printf(out, "<p class=\"note warn\">Nothing goes %s: the %s ",
                   hold->ways == AS_WAYS_BOTH ? "up or down" : as_ways_get_word(hold->ways),
                   as_holder_get_word(hold->by));

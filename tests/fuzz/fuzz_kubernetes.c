@@ -7,6 +7,7 @@
 #include <alertscaler/kube/kube_documents.h>
 
 #include "fuzz.h"
+#include "kube/kube_rollout.h"
 #include "kube/kube_writers.h"
 
 static struct as_error error;
@@ -82,6 +83,20 @@ static void check_others(const char *json, size_t size)
     FUZZ_CHECK(strlen(manager) < AS_MANAGER_SIZE);
 }
 
+static void check_rollout(const char *json, size_t size)
+{
+    static const char *const kinds[][2] = {{"apps/v1", "Deployment"},
+                                           {"apps/v1", "StatefulSet"},
+                                           {"argoproj.io/v1alpha1", "Rollout"},
+                                           {"example.com/v1", "Shop"}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
+        struct as_rollout_seen seen;
+        as_kube_rollout_decode(kinds[i][0], kinds[i][1], json, size, &seen);
+        FUZZ_CHECK((seen.progress == AS_PROGRESS_UNKNOWN) == (seen.why[0] != '\0'));
+        FUZZ_CHECK(strlen(seen.why) < AS_MESSAGE_SIZE && strlen(seen.revision) < AS_REVISION_SIZE);
+    }
+}
+
 static void check_lease(const char *json, size_t size)
 {
     struct as_lease_object object, again;
@@ -114,6 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_resources(json, size);
     check_messages(json, size);
     check_lease(json, size);
+    check_rollout(json, size);
     int code = as_kube_exec_credential_decode(json, size, "client.authentication.k8s.io/v1",
                                               &credential, &error);
     check_code(code);

@@ -189,6 +189,12 @@ def divide(a, b):
         return math.copysign(math.inf, a) * math.copysign(1, b)
 
 
+def count_pods(document, counted):
+    """What a ratio is multiplied by."""
+    replicas = document["observed"]["replicas"]
+    return replicas if replicas > 0 and document["target"].get("rollout") == "by_spec" else counted
+
+
 def track_number(document, proposal, goal_name, goal):
     observed = document["observed"]
     replicas = observed["replicas"]
@@ -201,6 +207,8 @@ def track_number(document, proposal, goal_name, goal):
     if goal == 0:
         raise Unavailable
     if goal_name == "average_value":
+        if document["target"].get("rollout") == "by_spec":
+            status_replicas = replicas
         if status_replicas > 0 and within(document, divide(value, goal * status_replicas)):
             return status_replicas, True
         return ceil_size(divide(value, goal)), False
@@ -211,7 +219,7 @@ def track_number(document, proposal, goal_name, goal):
         return replicas, True
     if pods is not None and not pods:
         raise Unavailable
-    return ceil_size(ratio * count_ready(observed)), False
+    return ceil_size(ratio * count_pods(document, count_ready(observed))), False
 
 
 def is_unready_for_cpu(document, pod, sample):
@@ -277,7 +285,7 @@ def track_pods(document, proposal, goal_name, goal):
     if not classes["missing"] and (not classes["unready"] or ratio <= 1):
         if within(document, ratio):
             return replicas, True
-        return ceil_size(ratio * len(usage)), False
+        return ceil_size(ratio * count_pods(document, len(usage))), False
     for i in classes["missing"]:
         if ratio < 1:
             usage[i] = truncate(Fraction(asked[i] * max(100000, goal), 100000)) if utilization else goal
@@ -291,7 +299,7 @@ def track_pods(document, proposal, goal_name, goal):
         return replicas, True
     if (ratio < 1 < again) or (again < 1 < ratio):
         return replicas, False
-    size = ceil_size(again * len(usage))
+    size = ceil_size(again * count_pods(document, len(usage)))
     if (again < 1 and size > replicas) or (again > 1 and size < replicas):
         return replicas, False
     return size, False
@@ -337,7 +345,8 @@ def goes(direction, replicas, size):
     return size != replicas and direction in ("both", "up" if size > replicas else "down")
 
 
-OWN_REASONS = ("ineffective", "did_not_come")     # of holders; all others: held
+OWN_REASONS = {"ineffective": "ineffective", "did_not_come": "did_not_come", "rollout": "rollout_under_way"}
+# of holders; all others: held
 
 
 def name_holder(row, name):
@@ -366,7 +375,7 @@ def find_ban(document, proposal, size):
 
 
 def reason_of(holder):
-    return holder["by"] if holder["by"] in OWN_REASONS else "held"
+    return OWN_REASONS.get(holder["by"], "held")
 
 
 def falls_back(document, proposal):
@@ -565,7 +574,7 @@ def pass_gates(document, results, now):
             answer["recommendation"] = replicas
         elif size == replicas and hold is None:
             bans = [find_ban(document, proposal, wish(document, proposal))
-                    for proposal, result in zip(document["proposals"], results) if result["reason"] in ("held", *OWN_REASONS)]
+                    for proposal, result in zip(document["proposals"], results) if result["reason"] in ("held", *OWN_REASONS.values())]
             if bans:
                 hold, held_by = reason_of(bans[0]), bans[0]
         note("combine", size)
@@ -604,7 +613,7 @@ def pass_gates(document, results, now):
 
         if size == replicas:
             is_within = any(result["reason"] == "within_tolerance" for result in winners)
-            if hold in ("held", *OWN_REASONS):
+            if hold in ("held", *OWN_REASONS.values()):
                 answer["held_by"] = held_by
             return {**answer, "reason": hold or ("within_tolerance" if is_within else "no_change")}
         if in_cooldown(document, now, size > replicas):

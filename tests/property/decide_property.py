@@ -161,7 +161,7 @@ class Generator(dice.Dice):
         return self.pick("down", "up", "both")
 
     def holder(self):
-        row = {"direction": self.direction(), "by": self.pick("pause", "schedule", "ineffective", "did_not_come")}
+        row = {"direction": self.direction(), "by": self.pick("pause", "schedule", "ineffective", "did_not_come", "rollout")}
         self.maybe(row, "name", 0.9, lambda: self.pick("ada", "sale"))
         self.maybe(row, "rule", 0.5, lambda: f"rule-{self.random.randrange(3)}")
         return row
@@ -223,6 +223,8 @@ class Generator(dice.Dice):
         self.maybe(target, "id", 0.5, lambda: "kubernetes/default/apps/v1/Deployment/shop/checkout")
         self.maybe(target, "tolerance", 0.4, lambda: {self.pick("up", "down"): self.pick(0, 0.1, 0.2, 0.05, 0.41, 0.57, 0.00111, 1, 1.5)})
         self.maybe(target, "enforce_bounds", 0.3, lambda: self.chance(0.5))
+        if self.version >= 3:
+            self.maybe(target, "rollout", 0.4, lambda: self.pick("by_spec", "by_spec", "as_hpa", "wait"))
         if self.version >= 2 and self.chance(0.2): # schedules
             self.maybe(target, "enforce_min", 0.8, lambda: self.chance(0.8))
             self.maybe(target, "own_min", 0.8, lambda: self.pick(0, 1, target["max"]))
@@ -386,7 +388,7 @@ def check_goals(program, generator, count):
 
 # Inputs that never come to one of these would prove little about it.
 REASONS = """scaled above_max below_min schedule_ended no_change at_max at_min within_tolerance stabilized rate_limited vetoed held ineffective did_not_come
-metric_unavailable cooldown paused in_progress guarded unconfirmed budget dry_run disabled error next_evaluation""".split()
+rollout_under_way metric_unavailable cooldown paused in_progress guarded unconfirmed budget dry_run disabled error next_evaluation""".split()
 
 
 def main():

@@ -47,6 +47,7 @@ struct target_spec {
     bool has_down_after_down;
     int64_t down_after_down;
     bool enforce_bounds, dry_run;
+    enum as_rollout rollout;
     const char *after[4];               /* names of targets */
     const struct as_behavior *behavior; /* NULL: none */
     struct schedule_spec schedules[4];  /* up to one without a name */

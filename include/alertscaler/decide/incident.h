@@ -129,6 +129,12 @@ struct as_schedule_size_state {
     bool is_set;          /* in memory */
 };
 
+/* A rollout that is under way. */
+struct as_rollout_state {
+    struct as_moment since;          /* when it was first seen */
+    char revision[AS_REVISION_SIZE]; /* as in as_rollout_seen */
+};
+
 /* A size ordered by an operator and not set yet. */
 struct as_ordered_state {
     char id[AS_ULID_SIZE]; /* of the command's record */
@@ -262,6 +268,7 @@ struct as_target_state {
     const struct as_pause_state *pause;                 /* NULL: not paused */
     const struct as_floor_state *floor;                 /* NULL: none */
     const struct as_schedule_size_state *schedule_size; /* NULL: none */
+    const struct as_rollout_state *rollout;             /* NULL: none is under way */
     const struct as_ordered_state *ordered;             /* NULL: none */
     const struct as_scaleup_state *scaleup;             /* NULL: nothing to remember */
     const struct as_resize_state *resize;               /* NULL: nothing to remember */

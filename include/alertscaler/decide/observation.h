@@ -138,6 +138,26 @@ struct as_resize_seen {
     char message[AS_MESSAGE_SIZE]; /* why it has failed */
 };
 
+#define AS_REVISION_SIZE 256 /* of a pod template's revision, with NUL; a longer is cut */
+
+/* X(enumerator, word): in rule tests */
+#define AS_ROLLOUT_PROGRESSES(X)                                                                   \
+    X(AS_PROGRESS_UNKNOWN, "unknown")                                                              \
+    X(AS_PROGRESS_NONE, "none")                                                                    \
+    X(AS_PROGRESS_UNDER_WAY, "under_way")
+
+#define AS_PROGRESS_ENUM(enumerator, word) enumerator,
+enum as_rollout_progress { AS_ROLLOUT_PROGRESSES(AS_PROGRESS_ENUM) AS_PROGRESS_COUNT };
+#undef AS_PROGRESS_ENUM
+
+/* Whether pods of a workload are being replaced. */
+struct as_rollout_seen {
+    enum as_rollout_progress progress;
+    char revision[AS_REVISION_SIZE]; /* another one is another rollout; "": not known */
+    char why[AS_MESSAGE_SIZE];       /* the progress is not known */
+    bool is_forbidden;               /* for lack of a right: `right` names it */
+};
+
 struct as_observation {
     enum as_reason outcome;  /* AS_REASON_APPLIED: read; else target_not_found, forbidden,
                                 unreachable,  throttled, rejected, timeout */
@@ -167,13 +187,14 @@ struct as_observation {
     const struct as_pool_plan *plan;     /* of the snapshot; NULL: the snapshot has an error */
     char changed_by[AS_MANAGER_SIZE];    /* manager of a size that is not `own_size`; "": unknown */
     struct as_resize_seen resize;        /* of a container's resource */
+    struct as_rollout_seen rollout;      /* unknown: not asked for, or it could not be read */
     as_maybe_time drain_failed;          /* when a node that was to leave was last put back */
     int http_status;                     /* 0: no answer */
     int64_t retry_after_us;              /* 0: not given */
     char request_id[AS_REQUEST_ID_SIZE]; /* "": none */
     char message[AS_MESSAGE_SIZE];
-    const char
-        *right; /* forbidden: the Role that allows it, as YAML, for people; NULL: not known */
+    const char *right; /* forbidden, also of the rollout: the Role that allows it, as YAML, for
+                          people; NULL: not known */
 };
 
 struct as_nodes_config; /* decide/choose.h */
@@ -184,6 +205,7 @@ struct as_observe_request {
     bool with_owners;  /* of the pods */
     bool with_nodes;   /* what the source `nodes` reads */
     bool with_members; /* of a node group */
+    bool with_rollout; /* of a workload */
     bool has_own_size; /* if the size is not `own_size`, it is asked who set it */
     int32_t own_size;
     const struct as_nodes_config *nodes; /* of the target's entry; NULL: no node group */

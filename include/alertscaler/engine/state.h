@@ -27,7 +27,7 @@ struct as_state_clock {
 extern const struct as_row as_approval_rows[], as_asked_rows[], as_ending_rows[],
     as_evaluation_rows[], as_floor_rows[], as_free_step_rows[], as_metric_gap_rows[],
     as_ordered_rows[], as_own_size_rows[], as_pause_rows[], as_reverted_change_rows[],
-    as_rule_effect_rows[], as_schedule_size_rows[];
+    as_rule_effect_rows[], as_schedule_size_rows[], as_rollout_rows[];
 
 void as_state_encode_incident(const struct as_incident_state *state, const char *boot,
                               struct as_buf *out);

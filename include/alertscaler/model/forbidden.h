@@ -28,13 +28,15 @@ const char *as_ways_get_word(enum as_ways ways); /* NULL: none */
     X(AS_HOLDER_PAUSE, "pause", "who ordered a pause of one direction")                            \
     X(AS_HOLDER_SCHEDULE, "schedule", "a schedule in force")                                       \
     X(AS_HOLDER_INEFFECTIVE, "ineffective", "a rule whose last steps up did not help")             \
-    X(AS_HOLDER_DID_NOT_COME, "did_not_come", "nothing: the last increase did not come")
+    X(AS_HOLDER_DID_NOT_COME, "did_not_come", "nothing: the last increase did not come")           \
+    X(AS_HOLDER_ROLLOUT, "rollout", "nothing, or why the progress of the rollout is not known")
 
 #define AS_HOLDER_ENUM(enumerator, word, name) enumerator,
 enum as_holder { AS_HOLDERS(AS_HOLDER_ENUM) AS_HOLDER_COUNT };
 #undef AS_HOLDER_ENUM
 const char *as_holder_get_word(enum as_holder holder);
-/* Why the size stays: `ineffective` and `did_not_come` have reasons of their own, others `held`. */
+/* Why the size stays: `ineffective`, `did_not_come` and `rollout` have reasons of their own, others
+ * `held`. */
 enum as_reason as_holder_get_reason(enum as_holder holder);
 bool as_reason_has_holder(enum as_reason reason); /* one of these */
 
@@ -62,13 +64,14 @@ struct as_target_ref;
 
 struct as_hold_view {
     enum as_ways ways;
-    enum as_holder by;   /* AS_HOLDER_RULE or AS_HOLDER_SCHEDULE */
-    const char *name;    /* of the rule, or of the schedule; valid until the next step */
+    enum as_holder by;   /* AS_HOLDER_RULE, AS_HOLDER_SCHEDULE or AS_HOLDER_ROLLOUT */
+    const char *name;    /* as in AS_HOLDERS; "": none; valid until the next step */
     as_maybe_time until; /* unset: while the rule's alert fires, or none within two weeks */
 };
 typedef void as_hold_visit_fn(void *context, const struct as_hold_view *view);
 
-/* Rules in their order, then schedules in theirs. A target that is not known has none. */
+/* Schedules in their order, a rollout, then rules in their order. A target that is not known has
+ * none. */
 void as_engine_visit_holds(const struct as_engine *engine, const struct as_target_ref *ref,
                            as_mono_time now, as_wall_time wall, as_hold_visit_fn *visit,
                            void *context);

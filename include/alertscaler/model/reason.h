@@ -40,6 +40,9 @@
       "The rule is held, because its last actions did not help.")                                  \
     X(AS_REASON_DID_NOT_COME, "did_not_come",                                                      \
       "The requested capacity did not come in time, or cannot come: no step up now.")              \
+    X(AS_REASON_ROLLOUT_UNDER_WAY, "rollout_under_way",                                            \
+      "A rollout of the workload is under way, or its progress is not known: the size is not "     \
+      "lowered.")                                                                                  \
     X(AS_REASON_METRIC_UNAVAILABLE, "metric_unavailable",                                          \
       "A value that is needed is not there, and without it the size does not go down.")            \
     X(AS_REASON_COOLDOWN, "cooldown", "The target is locked after an earlier change of its size.") \

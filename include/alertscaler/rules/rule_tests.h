@@ -25,6 +25,7 @@ enum as_rule_test_event_kind {
     AS_RULE_TEST_SIZE,    /* a target's size, also set by someone else */
     AS_RULE_TEST_PODS,    /* a target's pods */
     AS_RULE_TEST_NODES,   /* the nodes behind a target */
+    AS_RULE_TEST_ROLLOUT, /* whether a target's pods are being replaced */
     AS_RULE_TEST_CLUSTER, /* the pods of the cluster, for pools */
     AS_RULE_TEST_QUERY,   /* what a query returns */
     AS_RULE_TEST_FIRE,
@@ -79,6 +80,7 @@ struct as_rule_test_event {
     const struct as_pod_seen *pods;
     size_t pod_count;
     struct as_nodes_seen nodes;
+    enum as_rollout_progress rollout;
     const struct as_rule_test_cluster *cluster;
     const char *query;
     struct as_query_result result;

@@ -58,6 +58,10 @@ void as_simulation_set_pods(struct as_simulation *simulation, const char *target
 /* Sets what the source `nodes` reads. Without a call nothing is known. */
 void as_simulation_set_nodes(struct as_simulation *simulation, const char *target,
                              const struct as_nodes_seen *nodes);
+/* Whether the target's pods are being replaced: by default they are not. Meanwhile the target has
+ * as many pods as were set. */
+void as_simulation_set_rollout(struct as_simulation *simulation, const char *target,
+                               enum as_rollout_progress progress);
 /* Sets what pools see: the pods, and which nodes are Ready. Without a call nothing is known.
  * Borrowed. */
 void as_simulation_set_cluster(struct as_simulation *simulation,

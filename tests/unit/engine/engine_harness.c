@@ -117,6 +117,8 @@ static void say_decision(struct harness *harness, const struct as_decision_recor
                    record->proof && record->proof->query ? record->proof->query : "");
     if (record->input->flags.in_progress_by != AS_IN_PROGRESS_NONE)
         harness->last_in_progress_by = record->input->flags.in_progress_by;
+    (void)snprintf(harness->last_holder, sizeof(harness->last_holder), "%s",
+                   decision->held_by.name ? decision->held_by.name : "");
     harness->last_error[0] = '\0';
     for (size_t i = record->input->proposal_count; i-- > 0;) {
         const struct as_proposal *proposal = &record->input->proposals[i];
@@ -284,13 +286,14 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
     if (call->is_look && harness->on_ask)
         harness->on_ask(harness, name_of(id), effect->call.observe->pool);
     call->with_nodes = effect->call.observe->with_nodes;
+    call->with_rollout = effect->call.observe->with_rollout;
     call->has_own_size = effect->call.observe->has_own_size;
     call->own_size = effect->call.observe->own_size;
     print_templates(harness, effect->call.observe);
-    say(harness, "%s %s%s%s%s", call->is_look ? "look at" : "observe", name_of(id),
+    say(harness, "%s %s%s%s%s%s", call->is_look ? "look at" : "observe", name_of(id),
         call->with_pods ? " with pods" : "",
         effect->call.observe->with_owners ? " with owners" : "",
-        call->with_nodes ? " with nodes" : "");
+        call->with_nodes ? " with nodes" : "", call->with_rollout ? " with rollout" : "");
 }
 
 static void queue_commit(struct harness *harness, uint64_t call_id)
@@ -454,6 +457,7 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
         .pod_count = call->with_pods ? harness->pod_count : 0,
         .nodes = call->with_nodes ? &nodes : NULL,
         .resize = target->resize,
+        .rollout = call->with_rollout ? target->rollout : (struct as_rollout_seen){0},
         .backing = target->backing,
     };
     while (target->backing[observation.backing_count])

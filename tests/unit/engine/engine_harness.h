@@ -40,8 +40,9 @@ struct virtual_target {
     bool is_hanging;        /* nothing asked of it is answered until it is cleared */
     bool is_slow;           /* likewise, requests of a size only */
     enum as_reason failure; /* where set, what its observation ends with */
-    struct as_resize_seen resize; /* of a container's resource */
-    const char *manager;          /* of its size, told where it is asked for; NULL: not known */
+    struct as_resize_seen resize;   /* of a container's resource */
+    struct as_rollout_seen rollout; /* of a workload */
+    const char *manager;            /* of its size, told where it is asked for; NULL: not known */
 };
 
 struct scale_script { /* what becomes of the next request, instead of being done */
@@ -61,7 +62,7 @@ struct query_script { /* the answer to a query of this text; without one there i
 };
 
 struct queued_call {
-    bool is_scale, is_query, with_pods, with_nodes;
+    bool is_scale, is_query, with_pods, with_nodes, with_rollout;
     bool is_look; /* an observation with a snapshot */
     bool has_own_size;
     int32_t own_size;
@@ -173,6 +174,7 @@ struct harness {
     size_t last_sample_count;                   /* of the last decision's proposals */
     char last_error[128];                       /* the first of these; "": none has one */
     enum as_in_progress_by last_in_progress_by; /* of the last decision that named one */
+    char last_holder[256];    /* the name of who holds the last decision; "": none */
     char last_templates[512]; /* that came with the last observation: "name=text;" */
 };
 
