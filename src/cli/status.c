@@ -174,9 +174,10 @@ static char *describe_hold(const json_t *holds, int64_t now_us)
     const json_t *first = json_array_get(holds, 0);
     char left[64];
     const bool has_end = describe_span(first, "until", false, now_us, left, sizeof(left));
-    return as_xasprintf("%s%s%s: held by %s %s%s", status_get_text(first, "direction"),
+    const char *name = status_get_text(first, "name");
+    return as_xasprintf("%s%s%s: held by %s%s%s%s", status_get_text(first, "direction"),
                         has_end ? ", " : "", has_end ? left : "", status_get_text(first, "by"),
-                        status_get_text(first, "name"), json_array_size(holds) > 1 ? ", ..." : "");
+                        *name ? " " : "", name, json_array_size(holds) > 1 ? ", ..." : "");
 }
 
 /* "58m: load test"; "until resumed: ..." */
