@@ -673,7 +673,7 @@ class Wrong(Case):
         for line, message in (
             ("{at: 0s}", "one of `fire`, `resolve`, `target`, `cluster`, `approve` and `deny` is needed"),
             ("{at: 0s, fire: {a: b}, resolve: {a: b}}", "only one of `fire`, `resolve`, `target`, `cluster`, `approve` and `deny` may be given"),
-            ("{at: 0s, target: web}", "`replicas`, `pods` or `nodes` is needed"),
+            ("{at: 0s, target: web}", "`replicas`, `pods`, `nodes` or `rollout` is needed"),
             ("{at: 0s, target: web, replicas: 3, receiver: x}", "`receiver` goes only with `fire` or `resolve`"),
             ("{at: 0s, fire: {a: b}, replicas: 3}", "`replicas` goes only with `target`"),
             ("{at: 1s, fire: {a: b}, starts: 2s}", "later than `at`"),

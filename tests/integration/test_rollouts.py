@@ -183,7 +183,7 @@ def test_a_rollout_grows_hpa_and_not_by_spec(control_plane, namespace, make, exp
 
 
 def held(daemon, name):
-    return daemon.records("decision", target_name=name, **{})[-1]["output"]["reason"] == "rollout_under_way"
+    return daemon.records("decision", target_name=name)[-1]["output"]["reason"] == "rollout_under_way"
 
 
 @pytest.fixture
@@ -203,11 +203,14 @@ def test_nothing_is_removed_while_a_rollout_is_under_way(control_plane, namespac
     roll_out(control_plane, namespace, "web", "app:2")
     exporter.set("load", 300, app="web")
     eventually(lambda: held(waiting, "web"), what="the decrease is held")
+    text = subprocess.run([waiting.binary, "explain", "--target", "web", str(waiting.log_file)], text=True, capture_output=True)
+    assert "A rollout of the workload is under way" in text.stdout and text.returncode == 0, text
+    holds = waiting.target("web")["holds"]
+    assert [(hold["direction"], hold["by"], hold["name"]) for hold in holds] == [("down", "rollout", "")] and holds[0]["until"], holds
     steadily(lambda: waiting.size() == SIZE or is_over(control_plane, namespace), 4, what="it keeps its pods")
     eventually(lambda: waiting.size() == 3, what="the decrease after the rollout")
     assert is_over(control_plane, namespace)
-    text = subprocess.run([waiting.binary, "explain", "--target", "web", str(waiting.log_file)], text=True, capture_output=True)
-    assert text.returncode == 0, text
+    assert waiting.target("web")["holds"] == []
 
 
 def is_over(plane, namespace):
@@ -229,7 +232,6 @@ def test_a_rollout_that_fails_or_is_paused_holds_nothing(control_plane, namespac
     kubelets.ready = lambda pod: pod["spec"]["containers"][0]["image"] != NEVER_READY
     try:
         roll_out(control_plane, namespace, "web", NEVER_READY)
-        exporter.set("load", 900, app="web")
         exporter.set("load", 700, app="web")
         eventually(lambda: held(waiting, "web"), what="the decrease is held")
         eventually(lambda: waiting.size() == 7, timeout=120, what="the decrease after Progressing=False")
@@ -244,6 +246,34 @@ def test_a_rollout_that_fails_or_is_paused_holds_nothing(control_plane, namespac
     finally:
         kubelets.ready = lambda pod: True
         kubelets.refresh()
+
+
+def test_pods_below_a_partition_are_no_rollout(control_plane, namespace, make, exporter):
+    """The StatefulSet has two revisions for ever."""
+    labels, path = {"app": "db"}, f"/apis/apps/v1/namespaces/{namespace}/statefulsets/db"
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}}
+    control_plane.admin.create({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"namespace": namespace, "name": "db"}, "spec": {
+        "replicas": 4, "serviceName": "db", "selector": {"matchLabels": labels}, "template": template,
+        "updateStrategy": {"rollingUpdate": {"partition": 2}}}})
+
+    def get():
+        return control_plane.admin.get(path)
+
+    eventually(lambda: get()["status"].get("readyReplicas") == 4, what="it has its pods")
+    kubelets = control_plane.kubelets
+    kubelets.ready = lambda pod: pod["spec"]["containers"][0]["image"] != "app:2"
+    exporter.set("load", 200, app="db")
+    try:
+        template["spec"]["containers"][0]["image"] = "app:2"
+        control_plane.admin.patch(path, {"spec": {"template": template}})
+        eventually(lambda: get()["status"]["updateRevision"] != get()["status"]["currentRevision"], what="the rollout has begun")
+        daemon = make({"db": {"kubernetes": {"kind": "StatefulSet", "namespace": namespace, "name": "db"}, "rollout": "wait"}}, average_value=100)
+        eventually(lambda: held(daemon, "db"), what="the decrease is held")
+        steadily(lambda: get()["spec"]["replicas"] == 4, 3, what="its first new pod does not become ready")
+    finally:
+        kubelets.ready = lambda pod: True
+        kubelets.refresh()
+    eventually(lambda: get()["spec"]["replicas"] == 2, what="the decrease, once the pods from the partition on are new")
 
 
 # Argo Rollouts
