@@ -569,16 +569,20 @@ static void replay_apply_nodes(struct as_simulation *simulation, const char *tar
     as_simulation_set_nodes(simulation, target, document ? document->input.nodes : &unknown);
 }
 
-/* As the decision saw it. A decision of another `rollout` says nothing of it. */
+/* As the decision saw it; decisions of another `rollout` have no such row. */
 static void replay_apply_rollout(struct as_simulation *simulation, const char *target,
-                                 const struct as_decide_document *document)
+                                 const json_t *forbidden)
 {
+    const char *holder = as_holder_get_word(AS_HOLDER_ROLLOUT);
     enum as_rollout_progress progress = AS_PROGRESS_NONE;
+    const json_t *row;
+    size_t i;
 
-    for (size_t i = 0; document && i < document->input.forbidden_count; i++) {
-        const struct as_forbidden *row = &document->input.forbidden[i];
-        if (row->by == AS_HOLDER_ROLLOUT)
-            progress = row->name ? AS_PROGRESS_UNKNOWN : AS_PROGRESS_UNDER_WAY;
+    json_array_foreach(forbidden, i, row)
+    {
+        if (strcmp(as_record_get_text(row, "by"), holder) == 0)
+            progress =
+                *as_record_get_text(row, "name") ? AS_PROGRESS_UNKNOWN : AS_PROGRESS_UNDER_WAY;
     }
     as_simulation_set_rollout(simulation, target, progress);
 }
@@ -595,7 +599,8 @@ static void replay_values_apply(struct replay_values *values, struct as_simulati
     if (json_is_array(pods))
         replay_apply_pods(simulation, as_record_get_text(decision, "target"), pods);
     replay_apply_nodes(simulation, as_record_get_text(decision, "target"), document);
-    replay_apply_rollout(simulation, as_record_get_text(decision, "target"), document);
+    replay_apply_rollout(simulation, as_record_get_text(decision, "target"),
+                         json_object_get(input, "forbidden"));
     json_array_foreach(json_object_get(input, "proposals"), i, item)
         replay_apply_proposal(values, simulation, item, false);
     const struct as_rule *rule = replay_find_rule(values, as_record_get_text(output, "rule"));

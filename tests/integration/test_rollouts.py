@@ -199,18 +199,28 @@ def waiting(control_plane, namespace, make, exporter):
     return daemon
 
 
+def say(daemon, *command):
+    done = subprocess.run([daemon.binary, *command], text=True, capture_output=True)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
 def test_nothing_is_removed_while_a_rollout_is_under_way(control_plane, namespace, waiting, exporter):
     roll_out(control_plane, namespace, "web", "app:2")
     exporter.set("load", 300, app="web")
     eventually(lambda: held(waiting, "web"), what="the decrease is held")
-    text = subprocess.run([waiting.binary, "explain", "--target", "web", str(waiting.log_file)], text=True, capture_output=True)
-    assert "A rollout of the workload is under way" in text.stdout and text.returncode == 0, text
+    assert "A rollout of the workload is under way" in say(waiting, "explain", "--target=web", str(waiting.log_file))
+    assert "Nothing goes down: a rollout is under way. This holds until " in waiting.get("/targets/web").text
+    assert ": held by rollout" in say(waiting, "status", f"--url={waiting.url}")
     holds = waiting.target("web")["holds"]
     assert [(hold["direction"], hold["by"], hold["name"]) for hold in holds] == [("down", "rollout", "")] and holds[0]["until"], holds
     steadily(lambda: waiting.size() == SIZE or is_over(control_plane, namespace), 4, what="it keeps its pods")
     eventually(lambda: waiting.size() == 3, what="the decrease after the rollout")
     assert is_over(control_plane, namespace)
     assert waiting.target("web")["holds"] == []
+    assert " 0 differ" in say(waiting, "replay", str(waiting.log_file))
+    replayed = say(waiting, "replay", "--rules", str(waiting.directory / "rules"), str(waiting.log_file))
+    assert "First differences" not in replayed, replayed
 
 
 def is_over(plane, namespace):
