@@ -140,10 +140,19 @@ static bool decide_is_by_spec(const struct as_decide_input *input)
     return input->config.rollout == AS_ROLLOUT_BY_SPEC;
 }
 
-/* What a ratio is multiplied by. During a rollout there are more or fewer pods than requested. */
-static double decide_get_factor(const struct as_decide_input *input, int64_t counted)
+/* The size by a ratio over so many pods. During a rollout there are more or fewer pods than
+ * requested. With `by_spec`, pods of a surge do not count; missing pods make no increase larger,
+ * and a ratio above 1 lowers nothing. */
+static int32_t decide_apply_ratio(const struct as_decide_input *input, double ratio,
+                                  int64_t counted)
 {
-    return decide_is_by_spec(input) && input->replicas > 0 ? input->replicas : (double)counted;
+    const int32_t replicas = input->replicas;
+    const int32_t size = propose_saturate_ceil(ratio * (double)counted);
+    if (!decide_is_by_spec(input) || replicas == 0)
+        return size;
+    if (ratio <= 1 || counted >= replicas)
+        return propose_saturate_ceil(ratio * replicas);
+    return size > replicas ? size : replicas;
 }
 
 /* The rule counts this pod. */
@@ -173,6 +182,8 @@ static struct as_proposal_result track_value(const struct as_decide_input *input
         return decide_propose(propose_saturate_ceil(ratio), false);
     if (decide_is_within(input, ratio))
         return decide_propose(input->replicas, true);
+    if (!input->has_pods && track->by_owner)
+        return unavailable();
     if (!input->has_pods)
         return decide_propose(propose_saturate_ceil(ratio * input->replicas), false);
     for (size_t i = 0; i < input->pod_count; i++) {
@@ -182,8 +193,8 @@ static struct as_proposal_result track_value(const struct as_decide_input *input
     }
     if (count == 0)
         return unavailable();
-    const double factor = decide_get_factor(input, as_decide_saturate((__int128)ready));
-    return decide_propose(propose_saturate_ceil(ratio * factor), false);
+    return decide_propose(decide_apply_ratio(input, ratio, as_decide_saturate((__int128)ready)),
+                          false);
 }
 
 /* HPA's Object and External metrics with an AverageValue goal. */
@@ -353,7 +364,7 @@ static struct as_proposal_result track_filled_in(const struct as_decide_input *i
         return decide_propose(input->replicas, true);
     if ((ratio < 1 && again > 1) || (ratio > 1 && again < 1))
         return decide_propose(input->replicas, false);
-    int32_t size = propose_saturate_ceil(again * decide_get_factor(input, counted.count));
+    int32_t size = decide_apply_ratio(input, again, counted.count);
     if ((again < 1 && size > input->replicas) || (again > 1 && size < input->replicas))
         return decide_propose(input->replicas, false);
     return decide_propose(size, false);
@@ -379,8 +390,7 @@ static struct as_proposal_result track_pods(const struct as_decide_input *input,
         return track_filled_in(input, &sums, ratio);
     if (decide_is_within(input, ratio))
         return decide_propose(input->replicas, true);
-    return decide_propose(propose_saturate_ceil(ratio * decide_get_factor(input, ready->count)),
-                          false);
+    return decide_propose(decide_apply_ratio(input, ratio, ready->count), false);
 }
 
 static struct as_proposal_result track_samples(const struct as_decide_input *input,

@@ -119,9 +119,23 @@ static void discovery_answered(void *context, const struct as_http_response *res
 }
 
 /* NULL if the table is full or `api_version` is not an apiVersion. */
+/* References in objects of users name API versions, too: those that are not served make room. */
+static void make_room(struct as_kube_discovery *discovery)
+{
+    struct entry *entry, *next;
+    HASH_ITER (hh, discovery->entries, entry, next) {
+        if (!entry->is_served && !entry->request && LIST_EMPTY(&entry->waiters)) {
+            free_entry(discovery, entry);
+            return;
+        }
+    }
+}
+
 static struct entry *add_entry(struct as_kube_discovery *discovery, const char *api_version)
 {
     size_t size = strlen(api_version);
+    if (HASH_COUNT(discovery->entries) >= ENTRIES_MAX)
+        make_room(discovery);
     if (HASH_COUNT(discovery->entries) >= ENTRIES_MAX)
         return NULL;
     struct entry *entry = as_xcalloc(1, sizeof(*entry) + size + 1);

@@ -3,8 +3,11 @@
  * and two during a rollout.
  *
  * A controller that is gone decides nothing: its pods are being collected, or another object adopts
- * them. They are marked, and the decision waits. Pods that are being deleted count for nothing, so
- * their owner does not matter. What cannot be read at all is a failure of the whole observation.
+ * them. They are marked, and the decision waits. So are pods whose controller cannot exist, by its
+ * name or its kind, and those of too many controllers: a pod with such a reference stops only the
+ * rules that ask for owners. Pods that are being deleted count for nothing, so their owner does not
+ * matter. A controller that the API server does not let us read is a failure of the whole
+ * observation.
  */
 #include "kube_owners.h"
 
@@ -60,20 +63,20 @@ static struct pod_owner *owners_find(struct as_kube_owners *owners, const char *
     return NULL;
 }
 
-/* False: there are too many. */
-static bool owners_collect(struct as_kube_owners *owners)
+/* Whether the controller must be read to know whose the pod is. */
+static bool is_unknown(const struct as_kube_owners *owners, const struct as_kube_controller *ref)
+{
+    return *ref->uid && strcmp(ref->uid, owners->spec.uid) != 0 && may_own(&owners->spec, ref);
+}
+
+static void owners_collect(struct as_kube_owners *owners)
 {
     const struct as_kube_pods *pods = owners->spec.pods;
-    for (size_t i = 0; i < pods->count; i++) {
+    for (size_t i = 0; i < pods->count && owners->count < AS_KUBE_OWNERS_MAX; i++) {
         const struct as_kube_controller *ref = &pods->controllers[i];
-        if (!*ref->uid || strcmp(ref->uid, owners->spec.uid) == 0 || !may_own(&owners->spec, ref) ||
-            owners_find(owners, ref->uid))
-            continue;
-        if (owners->count == AS_KUBE_OWNERS_MAX)
-            return false;
-        owners->owners[owners->count++] = (struct pod_owner){.ref = ref};
+        if (!pods->items[i].deleting && is_unknown(owners, ref) && !owners_find(owners, ref->uid))
+            owners->owners[owners->count++] = (struct pod_owner){.ref = ref};
     }
-    return true;
 }
 
 static void owners_mark(struct as_kube_owners *owners)
@@ -84,7 +87,10 @@ static void owners_mark(struct as_kube_owners *owners)
         const struct pod_owner *owner = owners_find(owners, ref->uid);
         struct as_pod_seen *pod = &pods->items[i];
         const bool is_own = *ref->uid && strcmp(ref->uid, owners->spec.uid) == 0;
-        pod->owner = is_own ? AS_POD_OF_TARGET : owner ? owner->result : AS_POD_OF_OTHER;
+        pod->owner = is_own                    ? AS_POD_OF_TARGET
+                     : owner                   ? owner->result
+                     : is_unknown(owners, ref) ? AS_POD_OF_GONE
+                                               : AS_POD_OF_OTHER;
         if (pod->owner == AS_POD_OF_GONE && pod->deleting)
             pod->owner = AS_POD_OF_OTHER;
         if (pod->owner != AS_POD_OF_GONE)
@@ -165,6 +171,18 @@ static void owner_explain(const struct as_kube_owners *owners, struct as_outcome
     as_outcome_set_message(outcome, text);
 }
 
+/* The next controller. */
+static void owners_go_on(struct as_kube_owners *owners)
+{
+    owners->at++;
+    if (owners->at < owners->count) {
+        owners_read_next(owners);
+        return;
+    }
+    owners_mark(owners);
+    owners_finish(owners, NULL);
+}
+
 static void owner_answered(void *context, const struct as_http_response *response,
                            unsigned attempts)
 {
@@ -188,13 +206,22 @@ static void owner_answered(void *context, const struct as_http_response *respons
         owners_finish(owners, &outcome);
         return;
     }
-    owners->at++;
-    if (owners->at < owners->count) {
-        owners_read_next(owners);
-        return;
-    }
-    owners_mark(owners);
-    owners_finish(owners, NULL);
+    owners_go_on(owners);
+}
+
+static void owners_on_time(void *context)
+{
+    struct as_kube_owners *owners = context;
+    owners->timer = NULL;
+    owners_go_on(owners);
+}
+
+/* The controller cannot exist. */
+static void owners_skip(struct as_kube_owners *owners)
+{
+    struct as_loop *loop = owners->spec.client->env->loop;
+    owners->owners[owners->at].result = AS_POD_OF_GONE;
+    owners->timer = loop->start_timer(loop, 0, owners_on_time, owners);
 }
 
 static void owner_request(struct as_kube_owners *owners, const char *plural, bool is_namespaced)
@@ -209,7 +236,7 @@ static void owner_request(struct as_kube_owners *owners, const char *plural, boo
     status = status ? status : as_kube_path_append(&path, plural);
     status = status ? status : as_kube_path_append(&path, ref->name);
     if (status || as_buf_check(&path) < 0) {
-        owners_fail_later(owners, "a name cannot be part of a path");
+        owners_skip(owners);
         return;
     }
     owners->request = as_kube_request_start(
@@ -233,9 +260,11 @@ static void owner_discovered(void *context, const struct as_outcome *failure)
         owners_read_next(owners);
         return;
     }
+    if (failure->reason == AS_REASON_TARGET_NOT_FOUND) { /* the kind of the owner */
+        owners_skip(owners);
+        return;
+    }
     struct as_outcome outcome = *failure;
-    if (outcome.reason == AS_REASON_TARGET_NOT_FOUND) /* the kind of the owner */
-        outcome.reason = AS_REASON_REJECTED;
     owner_explain(owners, &outcome);
     owners_finish(owners, &outcome);
 }
@@ -258,7 +287,7 @@ static void owners_read_next(struct as_kube_owners *owners)
         owners->is_waiting = true;
         as_kube_discovery_wait(owners->spec.discovery, ref->api_version, &owners->waiter);
         break;
-    case AS_KUBE_NOT_SCALABLE: owners_fail_later(owners, failure.message); break;
+    case AS_KUBE_NOT_SCALABLE: owners_skip(owners); break;
     }
 }
 
@@ -267,10 +296,9 @@ struct as_kube_owners *as_kube_owners_start(const struct as_kube_owners_spec *sp
     struct as_kube_owners *owners = as_xcalloc(1, sizeof(*owners));
     owners->spec = *spec;
     owners->spec.flow = as_flow_copy(&spec->flow);
+    owners_collect(owners);
     if (!*spec->uid) {
         owners_fail_later(owners, "the scale has no uid");
-    } else if (!owners_collect(owners)) {
-        owners_fail_later(owners, "there are too many");
     } else if (owners->count > 0) {
         owners_read_next(owners);
     } else {

@@ -15,7 +15,9 @@
 
 struct as_kube_owners;
 
-#define AS_KUBE_OWNERS_MAX 64 /* controllers that are read for one target; more is an error */
+#define AS_KUBE_OWNERS_MAX                                                                         \
+    64 /* controllers that are read for one target; the pods of more are marked as of an owner     \
+          that is gone */
 
 /* Called once, in a later turn of the loop, unless cancelled first. `failure`: why the owners are
  * not known, never that the target is not there; then the pods are not marked. NULL: they are. */

@@ -30,7 +30,8 @@ struct rollout_facts {
 struct rollout_row {
     const char *group, *kind;
     bool has_counts; /* absent counts of its status are 0: else they are not known */
-    bool has_old;    /* pods that have not the present revision are to go */
+    /* Pods without the present revision are to go. */
+    bool (*has_old)(const struct rollout_facts *facts);
     const char *(*get_revision)(const struct rollout_facts *facts);
     /* The pods that are to have the present revision; -1: those of the status alone count. */
     int64_t (*get_due)(const struct rollout_facts *facts);
@@ -55,12 +56,19 @@ static const char *get_deployment_revision(const struct rollout_facts *facts)
 }
 
 /* A rollout that is complete stays complete while the size changes, also if a quota refuses pods.
+ * With `Recreate` the reason of the last rollout stays while there are no pods between old and new.
  */
 static int64_t get_deployment_due(const struct rollout_facts *facts)
 {
-    return as_str_equal(tree_find_text(facts->progress, "reason"), "NewReplicaSetAvailable")
+    return facts->total > 0 &&
+                   as_str_equal(tree_find_text(facts->progress, "reason"), "NewReplicaSetAvailable")
                ? -1
                : facts->wanted;
+}
+
+static bool deployment_has_old(const struct rollout_facts *facts)
+{
+    return facts->updated < facts->total;
 }
 
 static bool deployment_is_over(const struct rollout_facts *facts)
@@ -71,28 +79,42 @@ static bool deployment_is_over(const struct rollout_facts *facts)
 
 /* ---- StatefulSets ---- */
 
-static const char *get_stateful_revision(const struct rollout_facts *facts)
+/* Of other kinds, too. */
+static const char *get_update_revision(const struct rollout_facts *facts)
 {
     return tree_find_text(facts->status, "updateRevision");
 }
 
-/* Pods below the partition keep the old revision. */
+static bool is_same_text(const struct rollout_facts *facts, const char *a, const char *b)
+{
+    const char *text = tree_find_text(facts->status, a);
+    return !as_str_is_empty(text) && as_str_equal(text, tree_find_text(facts->status, b));
+}
+
+/* Pods below the partition keep the old revision. If both revisions are one, the rollout is
+ * complete, but for pods of another one: they are of a rollout that was taken back. */
 static int64_t get_stateful_due(const struct rollout_facts *facts)
 {
     int64_t partition = 0;
+    if (is_same_text(facts, "currentRevision", "updateRevision"))
+        return facts->total;
     const struct tree_value *rolling =
         tree_find(tree_find(facts->spec, "updateStrategy"), "rollingUpdate");
     (void)tree_get_i64(tree_find(rolling, "partition"), 0, INT32_MAX, &partition);
     return facts->wanted > partition ? facts->wanted - partition : 0;
 }
 
+static bool stateful_has_old(const struct rollout_facts *facts)
+{
+    (void)facts;
+    return false; /* get_stateful_due has those that are to go */
+}
+
 /* With OnDelete the controller replaces no pods. */
 static bool stateful_is_over(const struct rollout_facts *facts)
 {
-    const char *current = tree_find_text(facts->status, "currentRevision");
     return as_str_equal(tree_find_text(tree_find(facts->spec, "updateStrategy"), "type"),
-                        "OnDelete") ||
-           (current && as_str_equal(current, tree_find_text(facts->status, "updateRevision")));
+                        "OnDelete");
 }
 
 /* ---- Argo's Rollouts ---- */
@@ -107,23 +129,21 @@ static int64_t get_wanted(const struct rollout_facts *facts)
     return facts->wanted;
 }
 
+/* Pods of the present revision serve already: others of a blue-green rollout only wait for their
+ * end. */
+static bool argo_has_old(const struct rollout_facts *facts)
+{
+    return !is_same_text(facts, "stableRS", "currentPodHash") && facts->updated < facts->total;
+}
+
 static bool argo_is_over(const struct rollout_facts *facts)
 {
-    const char *stable = tree_find_text(facts->status, "stableRS");
     return tree_get_first(tree_find(facts->status, "pauseConditions")) ||
            as_str_equal(tree_find_text(facts->status, "phase"), "Paused") ||
-           tree_is_true(tree_find(facts->status, "abort")) ||
-           (!as_str_is_empty(stable) &&
-            as_str_equal(stable, tree_find_text(facts->status, "currentPodHash")));
+           tree_is_true(tree_find(facts->status, "abort"));
 }
 
 /* ---- other kinds ---- */
-
-static const char *get_no_revision(const struct rollout_facts *facts)
-{
-    (void)facts;
-    return NULL;
-}
 
 static int64_t get_no_due(const struct rollout_facts *facts)
 {
@@ -133,11 +153,12 @@ static int64_t get_no_due(const struct rollout_facts *facts)
 
 /* The last one is for all kinds without a row. */
 static const struct rollout_row rollout_rows[] = {
-    {"apps", "Deployment", true, true, get_deployment_revision, get_deployment_due,
+    {"apps", "Deployment", true, deployment_has_old, get_deployment_revision, get_deployment_due,
      deployment_is_over},
-    {"apps", "StatefulSet", true, false, get_stateful_revision, get_stateful_due, stateful_is_over},
-    {"argoproj.io", "Rollout", true, true, get_argo_revision, get_wanted, argo_is_over},
-    {NULL, NULL, false, true, get_no_revision, get_no_due, deployment_is_over},
+    {"apps", "StatefulSet", true, stateful_has_old, get_update_revision, get_stateful_due,
+     stateful_is_over},
+    {"argoproj.io", "Rollout", true, argo_has_old, get_argo_revision, get_wanted, argo_is_over},
+    {NULL, NULL, false, deployment_has_old, get_update_revision, get_no_due, deployment_is_over},
 };
 
 static const struct rollout_row *rollout_row_find(const char *api_version, const char *kind)
@@ -204,8 +225,7 @@ static bool rollout_is_under_way(const struct rollout_row *row, const struct rol
         return true;
     if (as_str_equal(tree_find_text(facts->progress, "status"), "False") || row->is_over(facts))
         return false;
-    return facts->updated >= 0 && ((row->has_old && facts->updated < facts->total) ||
-                                   facts->updated < row->get_due(facts));
+    return facts->updated >= 0 && (row->has_old(facts) || facts->updated < row->get_due(facts));
 }
 
 void as_kube_rollout_decode(const char *api_version, const char *kind, const char *json,

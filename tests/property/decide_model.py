@@ -189,10 +189,14 @@ def divide(a, b):
         return math.copysign(math.inf, a) * math.copysign(1, b)
 
 
-def count_pods(document, counted):
-    """What a ratio is multiplied by."""
+def apply_ratio(document, ratio, counted):
+    """The size by a ratio over so many pods."""
     replicas = document["observed"]["replicas"]
-    return replicas if replicas > 0 and document["target"].get("rollout") == "by_spec" else counted
+    if replicas == 0 or document["target"].get("rollout") != "by_spec":
+        return ceil_size(ratio * counted)
+    if ratio <= 1 or counted >= replicas:
+        return ceil_size(ratio * replicas)
+    return max(replicas, ceil_size(ratio * counted))
 
 
 def track_number(document, proposal, goal_name, goal):
@@ -217,9 +221,9 @@ def track_number(document, proposal, goal_name, goal):
         return ceil_size(ratio), False
     if within(document, ratio):
         return replicas, True
-    if pods is not None and not pods:
+    if (pods is None and "is_by_owner" in document) or (pods is not None and not pods):
         raise Unavailable
-    return ceil_size(ratio * count_pods(document, count_ready(observed))), False
+    return apply_ratio(document, ratio, count_ready(observed)), False
 
 
 def is_unready_for_cpu(document, pod, sample):
@@ -285,7 +289,7 @@ def track_pods(document, proposal, goal_name, goal):
     if not classes["missing"] and (not classes["unready"] or ratio <= 1):
         if within(document, ratio):
             return replicas, True
-        return ceil_size(ratio * count_pods(document, len(usage))), False
+        return apply_ratio(document, ratio, len(usage)), False
     for i in classes["missing"]:
         if ratio < 1:
             usage[i] = truncate(Fraction(asked[i] * max(100000, goal), 100000)) if utilization else goal
@@ -299,7 +303,7 @@ def track_pods(document, proposal, goal_name, goal):
         return replicas, True
     if (ratio < 1 < again) or (again < 1 < ratio):
         return replicas, False
-    size = ceil_size(again * count_pods(document, len(usage)))
+    size = apply_ratio(document, again, len(usage))
     if (again < 1 and size > replicas) or (again > 1 and size < replicas):
         return replicas, False
     return size, False
@@ -335,7 +339,7 @@ def propose(document, proposal):
         return ceil_size(float(proposal["value"])), False
     ((goal_name, goal),) = ((name, value) for name, value in body.items() if name not in ("resource", "container", "pods"))
     if "pods" in body:
-        document = keep_owned(document)
+        document = {**keep_owned(document), "is_by_owner": True}
     if goal_name == "utilization" or proposal.get("samples") is not None:
         return track_pods(document, proposal, goal_name, goal)
     return track_number(document, proposal, goal_name, goal)

@@ -3,12 +3,14 @@
  * Scale, page after page, all pods or a failure with a reason.
  */
 #include <math.h>
+#include <stdio.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/http/access_limits.h>
 #include <alertscaler/kube/kube_target.h>
 #include <alertscaler/kube/target_outcome.h>
 
+#include "kube/kube_owners.h"
 #include "support.h"
 
 #define SCALE_PATH "/apis/apps/v1/namespaces/shop/deployments/web/scale"
@@ -563,9 +565,60 @@ Test(kubernetes_pods, of_a_custom_resource_belong_through_any_kind)
     cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
     cr_expect_str_eq(owners, "a target; b gone: ReplicaSet web-7; ");
     observe_owners(fleet, OWNED("a", "batch/v1\",\"kind\":\"Unknown", "x", "k-1", ""));
-    cr_expect_eq(observation.outcome, AS_REASON_REJECTED);
-    cr_expect_eq(strncmp(observation.message, "owners of pods: ", 16), 0, "%s",
-                 observation.message);
+    cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
+    cr_expect_str_eq(owners, "a gone: Unknown x; ");
+    free(owners);
+}
+
+/* Whoever may create pods stops only the rules that ask for owners. */
+Test(kubernetes_pods, of_a_controller_that_cannot_exist_are_marked)
+{
+    answer(RS_PATH("1"), 200, META("rs-1", "u-1"));
+    observe_owners(web, OWNED("a", RS, "..", "u-2",
+                              "") "," OF_RS("b", "1") "," OWNED("c", RS, "x", "u-3", DELETING));
+    cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
+    cr_expect_str_eq(owners, "a gone: ReplicaSet ..; b target; c other; ");
+    cr_expect_eq(world.request_count, 4, "the owner of a pod that is being deleted is not read");
+    free(owners);
+}
+
+/* Another target's API version is still found. */
+Test(kubernetes_pods, of_ever_new_api_versions_fill_no_table)
+{
+    AS_CLEANUP(as_target_ref_free_p)
+    struct as_target_ref *fleet = make_ref("example.com/v1", "Fleet", "shop", "web");
+    AS_CLEANUP(as_target_ref_free_p)
+    struct as_target_ref *late = make_ref("late.example.com/v1", "Fleet", "shop", "web");
+    answer(SCALE_PATH, 200, SCALE);
+    observe(port, web); /* reads the answer of the setup */
+    answer("/apis/example.com/v1", 200, FLEETS);
+    for (int i = 0; i < 300; i++) {
+        static char path[64]; /* the script borrows it */
+        (void)snprintf(path, sizeof(path), "/apis/g%d.example.com/v1", i);
+        answer(path, 404, "404 page not found");
+        AS_CLEANUP(as_free_p)
+        char *pod =
+            as_xasprintf(OWNED("a", "g%d.example.com/v1\",\"kind\":\"T", "x", "k-1", ""), i);
+        observe_owners(fleet, pod);
+        cr_assert_str_eq(owners, "a gone: T x; ");
+    }
+    answer("/apis/late.example.com/v1", 200, FLEETS);
+    answer("/apis/late.example.com/v1/namespaces/shop/fleets/web/scale", 200, SCALE);
+    observe(port, late);
+    cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
+    free(owners);
+}
+
+Test(kubernetes_pods, of_too_many_controllers_are_marked)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf pods = AS_BUF_INIT(1 << 20);
+    for (int i = 0; i < AS_KUBE_OWNERS_MAX + 2; i++)
+        as_buf_printf(&pods, "%s" OWNED("p-%03d", RS, "..", "u-%d", ""), i > 0 ? "," : "", i,
+                      i + 2);
+    observe_owners(web, pods.data);
+    cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
+    cr_expect_eq(strncmp(owners, "p-000 gone: ReplicaSet ..; ", 27), 0, "%s", owners);
+    cr_expect_null(strstr(owners, " other"));
     free(owners);
 }
 
