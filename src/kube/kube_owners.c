@@ -64,7 +64,8 @@ static struct pod_owner *owners_find(struct as_kube_owners *owners, const char *
 }
 
 /* Whether the controller must be read to know whose the pod is. */
-static bool is_unknown(const struct as_kube_owners *owners, const struct as_kube_controller *ref)
+static bool is_owner_unknown(const struct as_kube_owners *owners,
+                             const struct as_kube_controller *ref)
 {
     return *ref->uid && strcmp(ref->uid, owners->spec.uid) != 0 && may_own(&owners->spec, ref);
 }
@@ -74,7 +75,8 @@ static void owners_collect(struct as_kube_owners *owners)
     const struct as_kube_pods *pods = owners->spec.pods;
     for (size_t i = 0; i < pods->count && owners->count < AS_KUBE_OWNERS_MAX; i++) {
         const struct as_kube_controller *ref = &pods->controllers[i];
-        if (!pods->items[i].deleting && is_unknown(owners, ref) && !owners_find(owners, ref->uid))
+        if (!pods->items[i].deleting && is_owner_unknown(owners, ref) &&
+            !owners_find(owners, ref->uid))
             owners->owners[owners->count++] = (struct pod_owner){.ref = ref};
     }
 }
@@ -87,10 +89,10 @@ static void owners_mark(struct as_kube_owners *owners)
         const struct pod_owner *owner = owners_find(owners, ref->uid);
         struct as_pod_seen *pod = &pods->items[i];
         const bool is_own = *ref->uid && strcmp(ref->uid, owners->spec.uid) == 0;
-        pod->owner = is_own                    ? AS_POD_OF_TARGET
-                     : owner                   ? owner->result
-                     : is_unknown(owners, ref) ? AS_POD_OF_GONE
-                                               : AS_POD_OF_OTHER;
+        pod->owner = is_own                          ? AS_POD_OF_TARGET
+                     : owner                         ? owner->result
+                     : is_owner_unknown(owners, ref) ? AS_POD_OF_GONE
+                                                     : AS_POD_OF_OTHER;
         if (pod->owner == AS_POD_OF_GONE && pod->deleting)
             pod->owner = AS_POD_OF_OTHER;
         if (pod->owner != AS_POD_OF_GONE)

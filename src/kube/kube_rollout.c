@@ -85,7 +85,7 @@ static const char *get_update_revision(const struct rollout_facts *facts)
     return tree_find_text(facts->status, "updateRevision");
 }
 
-static bool is_same_text(const struct rollout_facts *facts, const char *a, const char *b)
+static bool rollout_is_same(const struct rollout_facts *facts, const char *a, const char *b)
 {
     const char *text = tree_find_text(facts->status, a);
     return !as_str_is_empty(text) && as_str_equal(text, tree_find_text(facts->status, b));
@@ -96,7 +96,7 @@ static bool is_same_text(const struct rollout_facts *facts, const char *a, const
 static int64_t get_stateful_due(const struct rollout_facts *facts)
 {
     int64_t partition = 0;
-    if (is_same_text(facts, "currentRevision", "updateRevision"))
+    if (rollout_is_same(facts, "currentRevision", "updateRevision"))
         return facts->total;
     const struct tree_value *rolling =
         tree_find(tree_find(facts->spec, "updateStrategy"), "rollingUpdate");
@@ -133,7 +133,7 @@ static int64_t get_wanted(const struct rollout_facts *facts)
  * end. */
 static bool argo_has_old(const struct rollout_facts *facts)
 {
-    return !is_same_text(facts, "stableRS", "currentPodHash") && facts->updated < facts->total;
+    return !rollout_is_same(facts, "stableRS", "currentPodHash") && facts->updated < facts->total;
 }
 
 static bool argo_is_over(const struct rollout_facts *facts)
