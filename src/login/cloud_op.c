@@ -224,11 +224,9 @@ void as_cloud_op_on_response(struct as_cloud_op *op, as_wall_time now,
                              const struct as_http_response *answer)
 {
     op->answer = answer;
-    if (answer->outcome != AS_HTTP_UNSENT) {
-        op->http_status = answer->outcome == AS_HTTP_ANSWERED ? answer->status : 0;
-        op->retry_after_us = as_retry_after_parse(answer->retry_after, now);
-        take_request_id(op, answer);
-    }
+    op->http_status = answer->outcome == AS_HTTP_ANSWERED ? answer->status : 0;
+    op->retry_after_us = as_retry_after_parse(answer->retry_after, now);
+    take_request_id(op, answer);
     cloud_op_respond(op, now);
 }
 

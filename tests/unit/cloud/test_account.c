@@ -327,6 +327,52 @@ Test(account, a_change_that_waited_for_its_login_is_not_sent_if_it_may_not_be_ma
     deinit_ops();
 }
 
+/* ---- logins of http_config ---- */
+
+static char login_secret[32];
+
+static void open_login(const struct as_group_provider *of)
+{
+    snprintf(login_secret, sizeof(login_secret), "/tmp/as-account-XXXXXX");
+    const int fd = mkstemp(login_secret);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, "s", 1), 1);
+    close(fd);
+    as_account_free(account);
+    settings.http = (struct as_http_settings){.login = AS_LOGIN_OAUTH2,
+                                              .oauth2 = {.client_id = "c",
+                                                         .client_secret_file = login_secret,
+                                                         .token_url = "https://login/token"}};
+    account = as_account_new(of, &settings, &env, NULL);
+}
+
+static void answer_login(int status, const char *body)
+{
+    world_answer(&world, (struct world_answer){"POST", "/token", .status = status, .body = body});
+}
+
+Test(account, a_login_that_fails_for_now_is_tried_again_and_a_wrong_one_is_not)
+{
+    static const struct as_group_provider plain = {.type = "test", .begin = begin};
+    static const struct {
+        int status;
+        const char *body;
+        enum as_cloud_op_fault fault;
+    } rows[] = {{503, "", AS_CLOUD_OP_RETRY},
+                {429, "", AS_CLOUD_OP_RETRY},
+                {400, "{\"error\":\"invalid_scope\"}", AS_CLOUD_OP_CONFIGURATION}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        open_login(&plain);
+        start(0);
+        answer_login(rows[i].status, rows[i].body);
+        world_run(&world);
+        cr_expect_eq(ops[0].op.fault, rows[i].fault, "%zu: %s", i, ops[0].op.message);
+        cr_expect_not(ops[0].op.is_ambiguous);
+        unlink(login_secret);
+    }
+    deinit_ops();
+}
+
 static const char *find_rival(void *context, const char *target)
 {
     (void)target;
