@@ -21,7 +21,7 @@
 
 /* Canonical forms: see sign.h. */
 
-/* Parameters of a query; ours have few. */
+/* Parameters of a query; ours have few, those of users are checked before. */
 #define PARAMETERS_MAX 256
 
 void canonical_split(const char *url, struct canonical_url *parts_out)
@@ -58,6 +58,20 @@ static const char *canonical_host(struct as_cloud_op *op)
     return canonical_copy(op, parts.host, parts.host_size);
 }
 
+/* The query may be a user's. */
+static int sign_check_query(const struct as_cloud_op *op, size_t max, struct as_error *error)
+{
+    struct canonical_url parts;
+    size_t count = 1;
+    canonical_split(op->request.url, &parts);
+    for (size_t i = 0; i < parts.query_size; i++)
+        count += parts.query[i] == '&';
+    if (count <= max)
+        return 0;
+    as_error_set(error, "the URL has too many parameters to be signed");
+    return -EMSGSIZE;
+}
+
 struct parameter {
     const char *name, *value;
 };
@@ -80,7 +94,7 @@ static void canonical_append_query(struct as_buf *buf, struct as_cloud_op *op,
         if (!*item)
             continue;
         if (count == PARAMETERS_MAX)
-            abort();
+            abort(); /* checked before */
         char *value = strchr(item, '=');
         if (value)
             *value++ = '\0';
@@ -245,6 +259,8 @@ int as_sign_acs(struct as_cloud_op *op, const struct as_provider_credentials *cr
         as_error_set(error, "the credentials have no access key");
         return -EINVAL;
     }
+    if (sign_check_query(op, PARAMETERS_MAX, error) != 0)
+        return -EMSGSIZE;
     as_wall_time_print(scope->now, now); /* to the second: 2015-08-30T12:36:00 */
     canonical_sha256(op->request.body.data, op->request.body.size, payload);
     as_cloud_op_header(op, "Host: %s", canonical_host(op));
@@ -374,6 +390,8 @@ int as_sign_aws(struct as_cloud_op *op, const struct as_provider_credentials *cr
         as_error_set(error, "the credentials have no access key");
         return -EINVAL;
     }
+    if (sign_check_query(op, PARAMETERS_MAX, error) != 0)
+        return -EMSGSIZE;
     print_stamp(scope->now, &stamp);
     as_cloud_op_header(op, "Host: %s", canonical_host(op));
     as_cloud_op_header(op, "X-Amz-Date: %s", stamp.time);
@@ -429,7 +447,7 @@ static void bce_append_query(struct as_buf *out, struct as_cloud_op *op,
         if (!*item)
             continue;
         if (count == BCE_PARAMETERS_MAX)
-            abort(); /* our requests have few parameters */
+            abort(); /* checked before */
         items[count++] = strchr(item, '=') ? item : as_cloud_op_print(op, "%s=", item);
     }
     qsort(items, count, sizeof(*items), bce_compare_items);
@@ -466,6 +484,8 @@ int as_sign_bce(struct as_cloud_op *op, const struct as_provider_credentials *cr
         as_error_set(error, "the credentials have no access key");
         return -EINVAL;
     }
+    if (sign_check_query(op, BCE_PARAMETERS_MAX, error) != 0)
+        return -EMSGSIZE;
     as_wall_time_print(scope->now, now); /* to the second: 2015-08-30T12:36:00 */
     as_cloud_op_header(op, "Host: %s", canonical_host(op));
     as_cloud_op_header(op, "x-bce-date: %.19sZ", now);

@@ -96,4 +96,26 @@ static inline void signing_expect_that_a_key_is_needed(as_sign_fn *sign)
     }
 }
 
+/* The query of a user's URL. */
+static inline void signing_expect_few_parameters(as_sign_fn *sign, size_t max)
+{
+    struct as_provider_credentials credentials = {.key_id = (char *)"A", .secret = (char *)"s"};
+    const struct as_sign_scope scope = {
+        .region = "r", .service = "s", .now = DRIVER_NOW, .nonce = "n"};
+    for (size_t count = max; count <= max + 1; count++) {
+        AS_CLEANUP(as_buf_deinit) struct as_buf url = AS_BUF_INIT(AS_CLOUD_OP_BODY_MAX);
+        struct as_error error = AS_ERROR_INIT;
+        struct as_cloud_op op;
+        as_buf_append_str(&url, "https://h/?p=0");
+        for (size_t i = 1; i < count; i++)
+            as_buf_printf(&url, "&p=%zu", i);
+        as_cloud_op_init(&op, driver_get_variable);
+        as_cloud_op_ask(&op, "POST", "%s", url.data);
+        cr_expect_eq(sign(&op, &credentials, &scope, &error), count > max ? -EMSGSIZE : 0);
+        cr_expect_str_eq(error.text,
+                         count > max ? "the URL has too many parameters to be signed" : "");
+        as_cloud_op_deinit(&op);
+    }
+}
+
 #endif

@@ -69,3 +69,8 @@ Test(sign_acs, nothing_is_signed_without_a_key)
 {
     signing_expect_that_a_key_is_needed(as_sign_acs);
 }
+
+Test(sign_acs, a_query_with_too_many_parameters_is_not_signed)
+{
+    signing_expect_few_parameters(as_sign_acs, 256);
+}

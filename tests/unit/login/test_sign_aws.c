@@ -67,6 +67,11 @@ Test(sign_aws, nothing_is_signed_without_a_key)
     signing_expect_that_a_key_is_needed(as_sign_aws);
 }
 
+Test(sign_aws, a_query_with_too_many_parameters_is_not_signed)
+{
+    signing_expect_few_parameters(as_sign_aws, 256);
+}
+
 Test(canonical, parts_of_a_url)
 {
     static const struct {

@@ -59,6 +59,11 @@ Test(sign_bce, nothing_is_signed_without_a_key)
     signing_expect_that_a_key_is_needed(as_sign_bce);
 }
 
+Test(sign_bce, a_query_with_too_many_parameters_is_not_signed)
+{
+    signing_expect_few_parameters(as_sign_bce, 64);
+}
+
 Test(sign_bce, what_is_too_large_is_not_signed)
 {
     struct as_cloud_op op;
