@@ -10,6 +10,7 @@
 
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/url.h>
 #include <alertscaler/http/client.h>
 
 #define SKEW_MIN_US (2 * AS_US_PER_MIN) /* clouds accept five minutes and more */
@@ -95,6 +96,14 @@ static bool call_permits(void *context)
     return !call->callbacks.permit || call->callbacks.permit(call->callbacks.context, call->op);
 }
 
+/* A proxy could read the secrets of a request without TLS to this machine, and does not reach it.
+ */
+static bool call_needs_no_proxy(const struct as_cloud_op_request *request)
+{
+    return request->without_proxy ||
+           (as_str_starts_with(request->url, "http://") && as_url_is_near(request->url));
+}
+
 static void call_send(struct as_op_call *call)
 {
     struct as_cloud_op *op = call->op;
@@ -125,7 +134,7 @@ static void call_send(struct as_op_call *call)
         .permit = wanted->is_change ? call_permits : NULL,
         .flow = call->flow,
         .is_http2 = wanted->is_http2,
-        .proxy_url = wanted->without_proxy ? NULL : call->proxy_url,
+        .proxy_url = call_needs_no_proxy(wanted) ? NULL : call->proxy_url,
         .client_name = call->client,
         .operation = wanted->operation,
     };

@@ -285,6 +285,17 @@ Test(http_group, further_headers_tls_and_proxy)
     cr_expect_str_eq(last_request()->proxy_url, "http://proxy");
 }
 
+/* The proxy of the group's own requests is the user's choice. */
+Test(http_group, a_group_on_this_machine_may_be_behind_the_proxy)
+{
+    settings.http.proxy_url = "http://proxy";
+    as_target_ref_free(pool);
+    pool = make_group("http://localhost:81/groups/a?token=very-secret");
+    open_port();
+    expect_headers("Accept: application/json\n");
+    cr_expect_str_eq(last_request()->proxy_url, "http://proxy");
+}
+
 Test(http_group, a_secret_that_cannot_be_read_sends_nothing)
 {
     settings.http.authorization.type = "Bearer";

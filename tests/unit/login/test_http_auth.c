@@ -499,6 +499,25 @@ Test(http_auth, a_token_server_that_others_can_read_gets_no_secret)
     cr_expect_eq(world.request_count, 0);
 }
 
+/* The proxy could read the secret, and has another machine. */
+Test(http_auth, a_token_server_on_this_machine_is_asked_without_the_proxy)
+{
+    static const char *const urls[] = {"http://localhost:81/token", "http://127.0.0.1/token",
+                                       "http://[::1]:81/token"};
+    settings.proxy_url = "http://proxy:3128";
+    for (size_t i = 0; i < AS_ARRAY_SIZE(urls); i++) {
+        settings.oauth2.token_url = urls[i];
+        open_auth();
+        answer_token(200, "{\"access_token\":\"t1\"}");
+        answer(200, "");
+        expect_good("");
+        cr_expect_str_eq(request_at(1)->url, urls[i]);
+        cr_expect_null(request_at(1)->proxy_url);
+        cr_expect_str_eq(request_at(0)->proxy_url, "http://proxy:3128");
+        auth = as_http_auth_free(auth);
+    }
+}
+
 /* ---- sigv4 ---- */
 
 #define EXPIRED "{\"message\":\"The security token included in the request is expired\"}"
