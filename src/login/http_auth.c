@@ -321,8 +321,10 @@ static int auth_apply(struct as_http_auth *auth, struct as_http_request *request
     size_t count = 0;
     forget_lines(auth);
     int status = auth->login ? add_login(auth, request, error) : add_authorization(auth, error);
-    if (status || (status = add_headers(auth, error)))
+    if (status || (status = add_headers(auth, error))) {
+        forget_lines(auth);
         return status;
+    }
     while (request->headers && request->headers[count])
         count++;
     auth->all = as_xrealloc_array(auth->all, count + auth->line_count + 1, sizeof(*auth->all));
@@ -452,14 +454,6 @@ static void auth_call_send(struct auth_call *call, const struct as_http_request 
         auth_call_fail(call, AS_HTTP_UNSENT);
         return;
     }
-    if (auth_apply(auth, &request, &call->error) != 0) {
-        if (auth->login)
-            as_error_wrap(&call->error, "%s", auth->login->key);
-        auth_call_fail(call, AS_HTTP_UNSENT);
-        return;
-    }
-    if (given->on_body)
-        request.on_body = auth_on_body;
     if (auth->login) {
         auth_call_stop_timer(call);
         request.timeout_us = auth_call_get_left(call);
@@ -469,6 +463,14 @@ static void auth_call_send(struct auth_call *call, const struct as_http_request 
             return;
         }
     }
+    if (auth_apply(auth, &request, &call->error) != 0) {
+        if (auth->login)
+            as_error_wrap(&call->error, "%s", auth->login->key);
+        auth_call_fail(call, AS_HTTP_UNSENT);
+        return;
+    }
+    if (given->on_body)
+        request.on_body = auth_on_body;
     call->transfer = auth->env.http->start(auth->env.http, &request, auth_on_answer, call);
     forget_lines(auth);
 }
