@@ -228,7 +228,7 @@ static void http_begin(struct as_group_op *group)
     as_cloud_op_ask(op, is_change ? "PUT" : "GET", "%s", url ? url : "");
     as_cloud_op_header(op, "Accept: application/json");
     if (group->is_size_only) {
-        op->request.is_plain = true; /* no signature: a refused request is not sent again */
+        op->request.is_plain = true; /* no signature: only a login sends a refused request again */
         op->request.max_response = AS_TARGET_RESPONSE_MAX;
     }
     if (as_str_is_empty(url)) {
