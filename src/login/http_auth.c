@@ -500,7 +500,8 @@ static bool auth_call_repeats(struct auth_call *call, const struct as_http_respo
     if (response->outcome != AS_HTTP_ANSWERED)
         return false;
     if (response->status != 401 && response->status != 403) {
-        auth->renew_again.us = INT64_MIN;
+        if (call->is_repeated) /* new credentials help */
+            auth->renew_again.us = INT64_MIN;
         return false;
     }
     if (call->is_repeated) {

@@ -345,6 +345,27 @@ Test(http_auth, a_refusal_leads_to_one_token_and_one_request)
     }
 }
 
+/* One query may be forbidden for good. */
+Test(http_auth, a_request_that_is_always_refused_makes_no_tokens_beside_others)
+{
+    struct sent sent;
+    open_auth();
+    answer_token(200, "{\"access_token\":\"t1\"}");
+    answer(403, "");
+    answer_token(200, "{\"access_token\":\"t2\"}");
+    answer(403, "no");
+    run(&sent);
+    for (size_t i = 0; i < 3; i++) {
+        answer(200, "");
+        expect_good("");
+        answer(403, "no");
+        run(&sent);
+        cr_expect_eq(sent.status, 403);
+        cr_expect_str_eq(sent.text, "no");
+    }
+    cr_expect_eq(world.request_count, 10);
+}
+
 Test(http_auth, many_refusals_lead_to_one_token)
 {
     struct sent sent[3];
