@@ -8,7 +8,7 @@
  * that refuses both has one error: that of the form, unless it says only that the request is wrong.
  *
  * The error names the server without its query, and has the server's code and description. The
- * description is left out if it contains the secret.
+ * description is left out if it contains the secret, also as the request has it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,11 +48,42 @@ static const struct as_oauth2_settings *oauth2_get_settings(struct as_cloud_op *
 
 /* ---- answers ---- */
 
+/* Both parts are encoded as in a form before they are joined. */
+static void oauth2_write_pair(struct as_cloud_op *op, struct as_buf *line)
+{
+    AS_CLEANUP(as_buf_wipe) struct as_buf plain = AS_BUF_INIT(6 * AS_CLOUD_OP_FILE_MAX);
+    const char *client = oauth2_get_settings(op)->client_id;
+    const char *secret = oauth2_get_state(op)->secret;
+    as_encode_percent(&plain, client, strlen(client), "");
+    as_buf_append_char(&plain, ':');
+    as_encode_percent(&plain, secret, strlen(secret), "");
+    as_encode_base64(line, plain.data, plain.size);
+}
+
+/* As it is, and as it was sent: in a form, or in a header. Servers may write %2f for %2F, and leave
+ * out the padding. */
+static bool oauth2_has_secret(struct as_cloud_op *op, const char *text)
+{
+    AS_CLEANUP(as_buf_wipe) struct as_buf escaped = AS_BUF_INIT(3 * AS_CLOUD_OP_FILE_MAX);
+    AS_CLEANUP(as_buf_wipe) struct as_buf pair = AS_BUF_INIT(9 * AS_CLOUD_OP_FILE_MAX);
+    AS_CLEANUP(as_buf_wipe) struct as_buf raw = AS_BUF_INIT(9 * AS_CLOUD_OP_FILE_MAX);
+    AS_CLEANUP(as_buf_wipe) struct as_buf plain = AS_BUF_INIT(6 * AS_CLOUD_OP_FILE_MAX);
+    const char *secret = oauth2_get_state(op)->secret;
+    as_encode_percent(&escaped, secret, strlen(secret), "");
+    oauth2_write_pair(op, &pair);
+    as_buf_printf(&plain, "%s:%s", oauth2_get_settings(op)->client_id, secret);
+    as_encode_base64(&raw, plain.data, plain.size);
+    pair.data[strcspn(pair.data, "=")] = '\0';
+    raw.data[strcspn(raw.data, "=")] = '\0';
+    return strstr(text, secret) || strcasestr(text, escaped.data) || strstr(text, pair.data) ||
+           strstr(text, raw.data);
+}
+
 static void oauth2_fail(struct as_cloud_op *op, enum as_cloud_op_fault fault, const char *code,
                         const char *text)
 {
     const struct oauth2_state *state = oauth2_get_state(op);
-    const bool is_secret = strstr(text, state->secret) || strstr(code, state->secret);
+    const bool is_secret = oauth2_has_secret(op, text) || oauth2_has_secret(op, code);
     as_cloud_op_fail(op, fault, "%s: %s%s%s", state->server, is_secret ? "refused" : code,
                      *text && !is_secret ? ": " : "", is_secret ? "" : text);
 }
@@ -151,17 +182,10 @@ static void oauth2_on_token(struct as_cloud_op *op)
 
 /* ---- the request ---- */
 
-/* Both parts are encoded as in a form before they are joined. */
 static void oauth2_add_basic(struct as_cloud_op *op)
 {
-    AS_CLEANUP(as_buf_wipe) struct as_buf plain = AS_BUF_INIT(6 * AS_CLOUD_OP_FILE_MAX);
     AS_CLEANUP(as_buf_wipe) struct as_buf line = AS_BUF_INIT(9 * AS_CLOUD_OP_FILE_MAX);
-    const char *client = oauth2_get_settings(op)->client_id;
-    const char *secret = oauth2_get_state(op)->secret;
-    as_encode_percent(&plain, client, strlen(client), "");
-    as_buf_append_char(&plain, ':');
-    as_encode_percent(&plain, secret, strlen(secret), "");
-    as_encode_base64(&line, plain.data, plain.size);
+    oauth2_write_pair(op, &line);
     as_cloud_op_header(op, "Authorization: Basic %s", line.data);
 }
 
