@@ -174,10 +174,11 @@ static bool account_refused(void *context, struct as_op_call *runner)
     struct as_account *account = call->account;
     if (!account->credentials)
         return false;
-    if (as_credentials_cache_renew(account->credentials, call->generation, &call->waiter,
-                                   call_continue, call) == AS_CREDENTIALS_READY)
+    const enum as_credentials_state state = as_credentials_cache_renew(
+        account->credentials, call->generation, &call->waiter, call_continue, call);
+    if (state == AS_CREDENTIALS_READY)
         as_op_call_repeat(runner);
-    return true;
+    return state != AS_CREDENTIALS_FAILED;
 }
 
 static void mistimed_nothing(void *context)

@@ -2,7 +2,8 @@
  * Credentials for all requests of one account or login: see the header.
  *
  * Invariants: one search at a time; requests wait for it in a list. A search that fails leaves old
- * credentials in use while they are valid; else the next request after a pause searches again.
+ * credentials in use while they are valid, and the next request after a pause searches again. The
+ * server that gives credentials may ask for a longer pause.
  *
  * Not here: the sources (provider_credentials.h), and the use of credentials (sign.h).
  */
@@ -22,6 +23,7 @@
 #define EXPIRED_BEFORE_US (1 * AS_US_PER_MIN)
 #define RENEW_PART        2 /* of a short life */
 #define EXPIRED_PART      10
+#define PAUSE_MAX_US      (5 * AS_US_PER_MIN) /* that a server may ask for */
 
 struct as_credentials_cache {
     struct as_credentials_config config;
@@ -39,7 +41,8 @@ struct as_credentials_cache {
     struct as_credentials_op search;
     struct as_op_call searcher;
     struct as_timer *timer;                 /* reports that nothing was found */
-    as_mono_time search_again;              /* after a failure: not before */
+    bool has_failed;                        /* the last search */
+    as_mono_time search_again;              /* if it has failed: not before */
     char problem[AS_CLOUD_OP_MESSAGE_SIZE]; /* of the last search */
     enum as_cloud_op_fault problem_fault;
 };
@@ -96,20 +99,25 @@ static void take_found(struct as_credentials_cache *cache)
     cache->credentials = *found;
     cache->search.found = (struct as_provider_credentials){0};
     cache->has_credentials = true;
+    cache->has_failed = false;
     cache->renew_before_us = get_margin(RENEW_BEFORE_US, life_us, RENEW_PART);
     cache->expired_before_us = get_margin(EXPIRED_BEFORE_US, life_us, EXPIRED_PART);
     cache->generation++;
 }
 
 static void cache_note_failure(struct as_credentials_cache *cache, enum as_cloud_op_fault fault,
-                               const char *source, const char *message)
+                               const char *source, const char *message, int64_t asked_us)
 {
+    const int64_t usual_us = cache->config.try_again_us;
+    const int64_t most_us = asked_us < PAUSE_MAX_US ? asked_us : PAUSE_MAX_US;
     char line[64];
     snprintf(cache->problem, sizeof(cache->problem), "%s%s%s", source, *source ? ": " : "",
              message);
     snprintf(line, sizeof(line), "no new credentials for a %s", cache->config.kind);
     cache->problem_fault = fault;
-    cache->search_again.us = as_time_add(cache_get_mono(cache).us, cache->config.try_again_us);
+    cache->has_failed = true;
+    cache->search_again.us =
+        as_time_add(cache_get_mono(cache).us, most_us > usual_us ? most_us : usual_us);
     if (!is_good_for(cache, 0)) {
         as_credentials_deinit(&cache->credentials);
         cache->has_credentials = false;
@@ -138,7 +146,7 @@ static void search_ended(void *context)
     if (fault == AS_CLOUD_OP_OK && !is_not_here)
         take_found(cache);
     else if (fault != AS_CLOUD_OP_OK)
-        cache_note_failure(cache, fault, source, search->op.message);
+        cache_note_failure(cache, fault, source, search->op.message, search->op.retry_after_us);
     end_search(cache);
     cache->source++;
     if (fault == AS_CLOUD_OP_OK && is_not_here) {
@@ -153,7 +161,7 @@ static void nothing_found(void *context)
 {
     struct as_credentials_cache *cache = context;
     cache_note_failure(cache, AS_CLOUD_OP_CONFIGURATION, "",
-                       "none are set up in any of the places where they are looked for");
+                       "none are set up in any of the places where they are looked for", 0);
     cache->timer = NULL;
     cache->is_searching = false;
     release_waiting(cache);
@@ -235,17 +243,22 @@ static enum as_credentials_state cache_await(struct as_credentials_cache *cache,
     return AS_CREDENTIALS_AWAITED;
 }
 
+static bool cache_may_search(const struct as_credentials_cache *cache)
+{
+    return !cache->has_failed || cache->search_again.us <= cache_get_mono(cache).us;
+}
+
 enum as_credentials_state as_credentials_cache_request(struct as_credentials_cache *cache,
                                                        struct as_credentials_waiter *waiter,
                                                        as_credentials_done_fn *done, void *context)
 {
-    const bool may_search = cache->search_again.us <= cache_get_mono(cache).us;
-    if (is_good_for(cache, cache->expired_before_us)) {
+    const bool may_search = cache_may_search(cache);
+    if (is_good_for(cache, cache->has_failed ? 0 : cache->expired_before_us)) {
         if (!is_good_for(cache, cache->renew_before_us) && may_search)
             cache_search(cache);
         return AS_CREDENTIALS_READY;
     }
-    if (cache->is_searching || may_search || cache->has_credentials)
+    if (cache->is_searching || may_search)
         return cache_await(cache, waiter, done, context);
     return AS_CREDENTIALS_FAILED;
 }
@@ -257,6 +270,8 @@ enum as_credentials_state as_credentials_cache_renew(struct as_credentials_cache
 {
     if (generation != cache->generation) /* newer credentials were found meanwhile */
         return AS_CREDENTIALS_READY;
+    if (!cache->is_searching && !cache_may_search(cache))
+        return AS_CREDENTIALS_FAILED;
     return cache_await(cache, waiter, done, context);
 }
 
@@ -290,7 +305,6 @@ struct as_credentials_cache *as_credentials_cache_new(const struct as_credential
     struct as_credentials_cache *cache = as_xcalloc(1, sizeof(*cache));
     cache->config = *config;
     cache->env = *config->env;
-    cache->search_again.us = INT64_MIN;
     LIST_INIT(&cache->waiters);
     return cache;
 }

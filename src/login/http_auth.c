@@ -483,8 +483,6 @@ static void auth_on_credentials(void *context)
         auth_call_fail_without(call, "");
     } else if (call->is_repeated &&
                call->generation == as_credentials_cache_get_generation(auth->cache)) {
-        auth->renew_again.us =
-            as_time_add(auth->env.clock->get_mono(auth->env.clock).us, LOGIN_TRY_AGAIN_US);
         auth_call_fail_without(call,
                                "the server refused the credentials, and there are no new ones: ");
     } else {
@@ -518,11 +516,12 @@ static bool auth_call_repeats(struct auth_call *call, const struct as_http_respo
     if (now.us < auth->renew_again.us)
         return false;
     call->is_repeated = true;
-    if (as_credentials_cache_renew(auth->cache, call->generation, &call->waiter,
-                                   auth_on_credentials, call) == AS_CREDENTIALS_READY)
-        auth_call_send(call, &call->request);
-    else
-        auth_call_await(call);
+    switch (as_credentials_cache_renew(auth->cache, call->generation, &call->waiter,
+                                       auth_on_credentials, call)) {
+    case AS_CREDENTIALS_READY: auth_call_send(call, &call->request); break;
+    case AS_CREDENTIALS_AWAITED: auth_call_await(call); break;
+    case AS_CREDENTIALS_FAILED: return false;
+    }
     return true;
 }
 

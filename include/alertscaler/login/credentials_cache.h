@@ -4,7 +4,7 @@
  *
  * A renewal begins 10 minutes before the end, or after half of a life shorter than 20 minutes;
  * meanwhile the old credentials are used. In the last minute, or in the last tenth of a life
- * shorter than 10 minutes, requests wait for new credentials.
+ * shorter than 10 minutes, requests wait for new credentials, unless the last search has failed.
  */
 #ifndef ALERTSCALER_LOGIN_CREDENTIALS_CACHE_H
 #define ALERTSCALER_LOGIN_CREDENTIALS_CACHE_H
@@ -33,7 +33,7 @@ struct as_credentials_config { /* borrowed texts outlive the cache */
     struct as_http_tls tls;       /* of the servers that give credentials */
     const char *proxy_url;
     int64_t timeout_us;   /* of one request of a search */
-    int64_t try_again_us; /* after a failed search */
+    int64_t try_again_us; /* after a failed search, unless Retry-After is longer (to 5 minutes) */
 };
 
 /* Copies the config. */

@@ -278,6 +278,62 @@ Test(http_auth, a_token_is_renewed_after_half_of_a_short_life_and_used_meanwhile
     cr_expect_not_null(strstr(request_at(0)->headers, "Bearer t2\n"));
 }
 
+/* Its last tenth. */
+Test(http_auth, an_old_token_is_used_to_its_end_if_there_is_no_new_one)
+{
+    struct sent sent;
+    open_auth();
+    answer_token(200, "{\"access_token\":\"t1\",\"expires_in\":300}");
+    answer(200, "");
+    expect_good("");
+    world_advance(&world, 280 * AS_US_PER_S);
+    answer_token(503, "");
+    answer(200, "");
+    expect_good(""); /* it has waited for the new token */
+    answer(200, "");
+    expect_good(""); /* no other search at once */
+    cr_expect_eq(world.request_count, 5);
+    world_advance(&world, 6 * AS_US_PER_S);
+    answer(200, "");
+    answer_token(503, "");
+    run(&sent); /* while the next search runs */
+    cr_expect_eq(sent.status, 200);
+    cr_expect_str_eq(request_at(0)->url, TOKEN_URL);
+    world_advance(&world, 2 * AS_US_PER_S);
+    answer(200, "");
+    expect_good("");
+    cr_expect_not_null(strstr(request_at(0)->headers, "Bearer t1\n"));
+    world_advance(&world, 20 * AS_US_PER_S); /* it has expired */
+    answer_token(200, "{\"access_token\":\"t2\",\"expires_in\":300}");
+    answer(200, "");
+    expect_good("");
+    cr_expect_not_null(strstr(request_at(0)->headers, "Bearer t2\n"));
+}
+
+Test(http_auth, a_token_server_may_ask_for_a_longer_pause)
+{
+    static const struct {
+        const char *asked;
+        int64_t pause_s;
+    } rows[] = {{"", 5}, {"0", 5}, {"3", 5}, {"60", 60}, {"300", 300}, {"86400", 300}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        const char *error = "oauth2: " TOKEN_URL ": HTTP 503";
+        const size_t before = world.request_count;
+        open_auth();
+        world_answer(&world, (struct world_answer){"POST", "/token", .status = 503, .body = "",
+                                                   .retry_after = rows[i].asked});
+        expect_failure(AS_HTTP_UNREACHABLE, error);
+        world_advance(&world, (rows[i].pause_s - 1) * AS_US_PER_S);
+        expect_failure(AS_HTTP_UNREACHABLE, error);
+        cr_expect_eq(world.request_count, before + 1);
+        world_advance(&world, AS_US_PER_S);
+        answer_token(200, "{\"access_token\":\"t1\"}");
+        answer(200, "");
+        expect_good("");
+        auth = as_http_auth_free(auth);
+    }
+}
+
 Test(http_auth, a_token_without_an_end_is_used_until_it_is_refused)
 {
     static const char *const bodies[] = {
@@ -395,6 +451,27 @@ Test(http_auth, a_refusal_without_new_credentials_names_both)
     expect_unsent(
         "oauth2: the server refused the credentials, and there are no new ones: " TOKEN_URL
         ": invalid_scope: no");
+}
+
+Test(http_auth, a_refusal_in_the_pause_of_the_token_server_has_its_answer)
+{
+    struct sent sent;
+    open_auth();
+    answer_token(200, "{\"access_token\":\"t1\"}");
+    answer(401, "");
+    world_answer(&world, (struct world_answer){"POST", "/token", .status = 429, .body = "",
+                                               .retry_after = "60"});
+    run(&sent);
+    cr_expect_eq(sent.outcome, AS_HTTP_UNREACHABLE);
+    world_advance(&world, 59 * AS_US_PER_S);
+    answer(401, "no");
+    run(&sent);
+    cr_expect_str_eq(sent.text, "no");
+    world_advance(&world, AS_US_PER_S);
+    answer(401, "");
+    answer_token(200, "{\"access_token\":\"t2\"}");
+    answer(200, "");
+    expect_good("");
 }
 
 Test(http_auth, what_goes_wrong_with_a_token)
