@@ -172,6 +172,10 @@ static bool account_refused(void *context, struct as_op_call *runner)
 {
     struct as_account_call *call = context;
     struct as_account *account = call->account;
+    if (account->auth && as_http_auth_refuse(account->auth)) {
+        as_op_call_repeat(runner);
+        return true;
+    }
     if (!account->credentials)
         return false;
     const enum as_credentials_state state = as_credentials_cache_renew(

@@ -72,6 +72,9 @@ struct as_http_auth {
     struct as_provider_option options[LOGIN_OPTIONS];
     struct as_oauth2_ask oauth2;
     as_mono_time renew_again; /* a refusal is answered with new credentials from then on */
+    /* by as_http_auth_refuse; generations of credentials, 0: none */
+    unsigned answered, refused; /* of the answer that is being told; that must be renewed */
+    as_mono_time refuse_again;
 };
 
 /* ---- logins ---- */
@@ -178,7 +181,7 @@ static void login_open(struct as_http_auth *auth)
     };
     auth->login = &logins[auth->settings->login];
     auth->account.options = auth->options;
-    auth->renew_again.us = INT64_MIN;
+    auth->renew_again.us = auth->refuse_again.us = INT64_MIN;
     config.client = config.name = auth->login->key;
     auth->login->configure(auth, &config);
     auth->cache = as_credentials_cache_new(&config);
@@ -479,10 +482,12 @@ static void auth_on_credentials(void *context)
 {
     struct auth_call *call = context;
     struct as_http_auth *auth = call->auth;
+    const bool is_old = call->generation == as_credentials_cache_get_generation(auth->cache);
+    if (call->is_repeated && is_old)
+        auth->refused = 0; /* it could not be renewed */
     if (!as_credentials_cache_find(auth->cache)) {
         auth_call_fail_without(call, "");
-    } else if (call->is_repeated &&
-               call->generation == as_credentials_cache_get_generation(auth->cache)) {
+    } else if (call->is_repeated && is_old) {
         auth_call_fail_without(call,
                                "the server refused the credentials, and there are no new ones: ");
     } else {
@@ -528,9 +533,43 @@ static bool auth_call_repeats(struct auth_call *call, const struct as_http_respo
 static void auth_on_answer(void *context, const struct as_http_response *response)
 {
     struct auth_call *call = context;
+    struct as_http_auth *auth = call->auth;
     call->transfer = NULL;
-    if (!call->auth->login || !auth_call_repeats(call, response))
-        auth_call_end(call, response);
+    if (auth->login && auth_call_repeats(call, response))
+        return;
+    const bool is_accepted = response->outcome == AS_HTTP_ANSWERED && response->status == 200;
+    auth->answered = is_accepted ? call->generation : 0;
+    auth_call_end(call, response);
+}
+
+bool as_http_auth_refuse(struct as_http_auth *auth)
+{
+    const as_mono_time now = auth->env.clock->get_mono(auth->env.clock);
+    if (!auth->login || auth->answered == 0)
+        return false;
+    if (auth->answered == auth->refused) /* it is being renewed, or has been */
+        return true;
+    if (now.us < auth->refuse_again.us)
+        return false;
+    auth->refuse_again.us = as_time_add(now.us, LOGIN_REFUSED_US);
+    auth->refused = auth->answered;
+    return true;
+}
+
+/* Credentials that were refused in an answer are renewed first. */
+static enum as_credentials_state auth_call_request(struct auth_call *call)
+{
+    struct as_http_auth *auth = call->auth;
+    if (auth->refused && auth->refused == as_credentials_cache_get_generation(auth->cache)) {
+        call->generation = auth->refused;
+        call->is_repeated =
+            as_credentials_cache_renew(auth->cache, call->generation, &call->waiter,
+                                       auth_on_credentials, call) == AS_CREDENTIALS_AWAITED;
+        if (call->is_repeated)
+            return AS_CREDENTIALS_AWAITED;
+        auth->refused = 0; /* a search has failed just now */
+    }
+    return as_credentials_cache_request(auth->cache, &call->waiter, auth_on_credentials, call);
 }
 
 static void auth_call_copy_headers(struct auth_call *call, const char *const *headers)
@@ -578,7 +617,7 @@ static struct as_http_call *auth_start(struct as_http *self, const struct as_htt
         return (struct as_http_call *)call;
     }
     auth_call_copy(call, request);
-    switch (as_credentials_cache_request(auth->cache, &call->waiter, auth_on_credentials, call)) {
+    switch (auth_call_request(call)) {
     case AS_CREDENTIALS_READY: auth_call_send(call, &call->request); break;
     case AS_CREDENTIALS_AWAITED: auth_call_await(call); break;
     case AS_CREDENTIALS_FAILED: auth_call_fail_without(call, ""); break;

@@ -30,6 +30,13 @@ struct as_http_auth *as_http_auth_free(struct as_http_auth *auth);
  */
 struct as_http *as_http_auth_get_port(struct as_http_auth *auth) AS_MUST_USE;
 
+/*
+ * For protocols that refuse credentials in an answer of status 200 (gRPC); called while `done` of
+ * that answer runs. True: the next request waits for new credentials, and may succeed. False: there
+ * is no login, or new credentials were refused within the last minute.
+ */
+bool as_http_auth_refuse(struct as_http_auth *auth) AS_MUST_USE;
+
 AS_DEFINE_CLEANUP(struct as_http_auth *, as_http_auth_free)
 
 static inline struct as_http_tls as_tls_settings_get(const struct as_tls_settings *settings)

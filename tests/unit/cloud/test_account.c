@@ -373,6 +373,107 @@ Test(account, a_login_that_fails_for_now_is_tried_again_and_a_wrong_one_is_not)
     deinit_ops();
 }
 
+static void on_driver(struct as_cloud_op *op)
+{
+    if (!as_cloud_op_is_good(op))
+        return;
+    if (strcmp(op->answer->body, "refused") == 0)
+        as_cloud_op_fail(op, AS_CLOUD_OP_UNAUTHORIZED, "refused");
+    else
+        as_cloud_op_end(op);
+}
+
+/* As gRPC does it: the status is 200. */
+static void begin_driver(struct as_group_op *op)
+{
+    as_cloud_op_ask(&op->op, "GET", "https://cloud" URL);
+    as_cloud_op_send(&op->op, "get_group", on_driver);
+}
+
+static void answer_driver(const char *body)
+{
+    world_answer(&world, (struct world_answer){"GET", URL, .status = 200, .body = body});
+}
+
+static void expect_driver(enum as_cloud_op_fault fault, unsigned sent, size_t requests)
+{
+    start(0);
+    world_run(&world);
+    cr_expect_eq(ops[0].op.fault, fault, "%s", ops[0].op.message);
+    cr_expect_eq(ops[0].op.sent, sent);
+    cr_expect_eq(world.request_count, requests);
+}
+
+Test(account, a_login_that_is_refused_in_a_good_answer_is_renewed_once)
+{
+    static const struct as_group_provider driver = {.type = "test", .begin = begin_driver};
+    open_login(&driver);
+    answer_login(200, "{\"access_token\":\"t1\"}");
+    answer_driver("refused");
+    answer_login(200, "{\"access_token\":\"t2\"}");
+    answer_driver("good");
+    expect_driver(AS_CLOUD_OP_OK, 2, 4);
+    cr_expect_str_eq(last_headers(), "Authorization: Bearer t2\n");
+    answer_driver("refused"); /* not again within a minute */
+    expect_driver(AS_CLOUD_OP_UNAUTHORIZED, 1, 5);
+    world_advance(&world, AS_US_PER_MIN);
+    answer_driver("refused");
+    answer_login(200, "{\"access_token\":\"t3\"}");
+    answer_driver("refused");
+    expect_driver(AS_CLOUD_OP_UNAUTHORIZED, 2, 8);
+    world_advance(&world, AS_US_PER_MIN);
+    answer_driver("refused");
+    answer_login(503, "");
+    expect_driver(AS_CLOUD_OP_RETRY, 2, 10);
+    answer_driver("good"); /* with the old token */
+    expect_driver(AS_CLOUD_OP_OK, 1, 11);
+    cr_expect_str_eq(last_headers(), "Authorization: Bearer t3\n");
+    world_advance(&world, AS_US_PER_MIN);
+    answer_driver("refused");
+    world_answer(&world, (struct world_answer){"POST", "/token", .status = 503, .body = "",
+                                               .retry_after = "300"});
+    expect_driver(AS_CLOUD_OP_RETRY, 2, 13);
+    world_advance(&world, 2 * AS_US_PER_MIN);
+    answer_driver("refused"); /* no other token in the pause of the token server */
+    answer_driver("refused");
+    expect_driver(AS_CLOUD_OP_UNAUTHORIZED, 2, 15);
+    unlink(login_secret);
+    deinit_ops();
+}
+
+Test(account, many_that_are_refused_in_good_answers_share_one_new_token)
+{
+    static const struct as_group_provider driver = {.type = "test", .begin = begin_driver};
+    open_login(&driver);
+    answer_login(200, "{\"access_token\":\"t1\"}");
+    for (size_t i = 0; i < 3; i++) {
+        start(i);
+        answer_driver("refused");
+    }
+    answer_login(200, "{\"access_token\":\"t2\"}");
+    for (size_t i = 0; i < 3; i++)
+        answer_driver("good");
+    world_run(&world);
+    for (size_t i = 0; i < 3; i++)
+        cr_expect_eq(ops[i].op.fault, AS_CLOUD_OP_OK);
+    cr_expect_eq(world.request_count, 8);
+    unlink(login_secret);
+    deinit_ops();
+}
+
+Test(account, a_login_that_is_refused_by_status_is_not_renewed_twice)
+{
+    static const struct as_group_provider driver = {.type = "test", .begin = begin_driver};
+    open_login(&driver);
+    answer_login(200, "{\"access_token\":\"t1\"}");
+    answer_group(401);
+    answer_login(200, "{\"access_token\":\"t2\"}");
+    answer_group(401);
+    expect_driver(AS_CLOUD_OP_UNAUTHORIZED, 1, 4);
+    unlink(login_secret);
+    deinit_ops();
+}
+
 static const char *find_rival(void *context, const char *target)
 {
     (void)target;
