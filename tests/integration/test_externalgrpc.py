@@ -8,6 +8,7 @@ from harness.certificates import Authority
 from harness.control_plane import ADMIN_TOKEN
 from harness.grpc_driver import Driver, Fault, Group
 from harness.http import Server
+from harness.logins import TokenServer
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 
@@ -168,6 +169,29 @@ def test_a_token_for_who_stands_before_the_driver(make, driver, group, tmp_path)
     fire(daemon, "Busy")
     eventually(lambda: group.size == 4, 60, what="it has grown")
     assert {(m.get("authorization"), m.get("x-tenant")) for m in driver.metadata} == {("Bearer sesame", "shop")}
+
+
+def test_a_token_that_the_driver_refuses_is_renewed(make, driver, group, started, tmp_path):
+    """gRPC refuses with the status 200 of HTTP; the call is made once more, with a new token."""
+    tokens = started(TokenServer())
+    driver.inject(Fault(UP, "UNAUTHENTICATED"))
+    daemon = make(driver.url, provider={"http_config": {"oauth2": tokens.config(tmp_path)}})
+    fire(daemon, "Busy")
+    eventually(lambda: group.size == 4, 60, what="it has grown")
+    assert len(tokens.asked) == 2 and driver.count(UP) == 2
+    sent = [m.get("authorization") for name, m in zip(driver.asked, driver.metadata) if name == UP]
+    assert sent == ["Bearer tok3n-1", "Bearer tok3n-2"]
+
+
+def test_a_token_server_that_is_down_for_a_while_needs_nobody(make, driver, group, started, tmp_path):
+    tokens = started(TokenServer())
+    tokens.answer = (503, {}, b"")
+    daemon = make(driver.url, provider={"http_config": {"oauth2": tokens.config(tmp_path)}})
+    fire(daemon, "Busy")
+    wait_words(daemon, "HTTP 503")
+    assert not driver.asked and not [r for r in daemon.records() if "rejected" in json.dumps(r)]
+    tokens.answer = None
+    eventually(lambda: group.size == 4, 120, what="it has grown")
 
 
 def test_a_token_that_cannot_be_read_is_told(make, driver, group, tmp_path):
