@@ -271,7 +271,9 @@ static void judge_transport(struct as_cloud_op *op)
         [AS_HTTP_UNSENT] = AS_CLOUD_OP_CONFIGURATION,
     };
     const struct as_http_response *answer = op->answer;
-    as_cloud_op_fail(op, faults[answer->outcome], "%s: %s", op->request.operation, answer->error);
+    const enum as_cloud_op_fault fault =
+        answer->may_pass ? AS_CLOUD_OP_RETRY : faults[answer->outcome];
+    as_cloud_op_fail(op, fault, "%s: %s", op->request.operation, answer->error);
     op->is_ambiguous = op->request.is_change && answer->outcome != AS_HTTP_UNREACHABLE &&
                        answer->outcome != AS_HTTP_UNSENT;
 }

@@ -40,7 +40,7 @@ struct auth_call { /* also an as_http_call */
     void *context;
     struct as_http_call *transfer;
     struct as_timer *timer;
-    enum as_http_outcome outcome; /* of a failure without a transfer */
+    bool may_pass; /* the failure */
     struct as_error error;
     /* with a login: */
     struct as_http_request request; /* a copy; its flow too */
@@ -377,7 +377,8 @@ static void auth_on_failure(void *context)
     struct auth_call *call = context;
     const struct as_error error = call->error;
     call->timer = NULL;
-    auth_call_end(call, &(struct as_http_response){.outcome = call->outcome,
+    auth_call_end(call, &(struct as_http_response){.outcome = AS_HTTP_UNSENT,
+                                                   .may_pass = call->may_pass,
                                                    .body = "",
                                                    .etag = "",
                                                    .retry_after = "",
@@ -387,10 +388,9 @@ static void auth_on_failure(void *context)
 }
 
 /* In a later turn. */
-static void auth_call_fail(struct auth_call *call, enum as_http_outcome outcome)
+static void auth_call_fail(struct auth_call *call)
 {
     struct as_loop *loop = call->auth->env.loop;
-    call->outcome = outcome;
     auth_call_stop_timer(call);
     as_credentials_cache_leave(&call->waiter);
     call->timer = loop->start_timer(loop, 0, auth_on_failure, call);
@@ -401,7 +401,8 @@ static void auth_call_fail_late(struct auth_call *call)
     char timeout[AS_DURATION_SIZE];
     as_duration_print(call->request.timeout_us, timeout);
     as_error_set(&call->error, "%s: no credentials within %s", call->auth->login->key, timeout);
-    auth_call_fail(call, AS_HTTP_UNREACHABLE);
+    call->may_pass = true;
+    auth_call_fail(call);
 }
 
 static void auth_on_late(void *context)
@@ -424,15 +425,14 @@ static void auth_call_await(struct auth_call *call)
         call->timer = loop->start_timer(loop, auth_call_get_left(call), auth_on_late, call);
 }
 
-/* A failure that may pass by itself is one of the network, not of the settings. */
 static void auth_call_fail_without(struct auth_call *call, const char *what)
 {
     enum as_cloud_op_fault fault;
     as_error_set(&call->error, "%s: %s%s", call->auth->login->key, what,
                  as_credentials_cache_get_problem(call->auth->cache, &fault));
-    const bool may_pass = fault == AS_CLOUD_OP_RETRY || fault == AS_CLOUD_OP_TIMEOUT ||
-                          fault == AS_CLOUD_OP_THROTTLED;
-    auth_call_fail(call, may_pass ? AS_HTTP_UNREACHABLE : AS_HTTP_UNSENT);
+    call->may_pass = fault == AS_CLOUD_OP_RETRY || fault == AS_CLOUD_OP_TIMEOUT ||
+                     fault == AS_CLOUD_OP_THROTTLED;
+    auth_call_fail(call);
 }
 
 static bool auth_on_body(void *context, const char *content_type, const char *bytes, size_t size)
@@ -454,7 +454,7 @@ static void auth_call_send(struct auth_call *call, const struct as_http_request 
     }
     if (auth->login && given->permit && !given->permit(call->context)) {
         as_error_set(&call->error, "%s: the request is not permitted any more", auth->login->key);
-        auth_call_fail(call, AS_HTTP_UNSENT);
+        auth_call_fail(call);
         return;
     }
     if (auth->login) {
@@ -469,7 +469,7 @@ static void auth_call_send(struct auth_call *call, const struct as_http_request 
     if (auth_apply(auth, &request, &call->error) != 0) {
         if (auth->login)
             as_error_wrap(&call->error, "%s", auth->login->key);
-        auth_call_fail(call, AS_HTTP_UNSENT);
+        auth_call_fail(call);
         return;
     }
     if (given->on_body)

@@ -25,8 +25,8 @@ struct as_http_auth *as_http_auth_free(struct as_http_auth *auth);
 /*
  * The client. It sets tls and proxy_url of a request, and adds header lines behind those of the
  * request. If a secret cannot be read, or there are no credentials, the outcome is AS_HTTP_UNSENT
- * with an error that names the key, and the file or the server. If that may pass by itself (the
- * token server is down, busy or slow), the outcome is AS_HTTP_UNREACHABLE.
+ * with an error that names the key, and the file or the server; `may_pass` if the token server is
+ * down, busy or slow.
  */
 struct as_http *as_http_auth_get_port(struct as_http_auth *auth) AS_MUST_USE;
 

@@ -81,6 +81,7 @@ enum as_http_outcome {
 
 struct as_http_response { /* valid during the callback */
     enum as_http_outcome outcome;
+    bool may_pass; /* UNSENT: the login may succeed later without a person */
     int status;
     const char *body; /* NUL-terminated, never NULL */
     size_t body_size;

@@ -368,6 +368,7 @@ Test(account, a_login_that_fails_for_now_is_tried_again_and_a_wrong_one_is_not)
         world_run(&world);
         cr_expect_eq(ops[0].op.fault, rows[i].fault, "%zu: %s", i, ops[0].op.message);
         cr_expect_not(ops[0].op.is_ambiguous);
+        cr_expect_eq(ops[0].op.sent, 0);
         unlink(login_secret);
     }
     deinit_ops();
@@ -424,7 +425,7 @@ Test(account, a_login_that_is_refused_in_a_good_answer_is_renewed_once)
     world_advance(&world, AS_US_PER_MIN);
     answer_driver("refused");
     answer_login(503, "");
-    expect_driver(AS_CLOUD_OP_RETRY, 2, 10);
+    expect_driver(AS_CLOUD_OP_RETRY, 1, 10);
     answer_driver("good"); /* with the old token */
     expect_driver(AS_CLOUD_OP_OK, 1, 11);
     cr_expect_str_eq(last_headers(), "Authorization: Bearer t3\n");
@@ -432,7 +433,7 @@ Test(account, a_login_that_is_refused_in_a_good_answer_is_renewed_once)
     answer_driver("refused");
     world_answer(&world, (struct world_answer){"POST", "/token", .status = 503, .body = "",
                                                .retry_after = "300"});
-    expect_driver(AS_CLOUD_OP_RETRY, 2, 13);
+    expect_driver(AS_CLOUD_OP_RETRY, 1, 13);
     world_advance(&world, 2 * AS_US_PER_MIN);
     answer_driver("refused"); /* no other token in the pause of the token server */
     answer_driver("refused");
