@@ -293,6 +293,17 @@ static const struct passage passages[AS_APPROVAL_EVENT_COUNT] = {
     [AS_APPROVAL_ON_RETURNED] = {1U << SIM_USED, SIM_APPROVED},
 };
 
+static bool has_incident(const struct world *world, const char *incident)
+{
+    char text[AS_DIGEST_TEXT_SIZE];
+    for (int i = 0; i < ALERTS; i++) {
+        as_digest_print(&world->alerts[i].digest, text);
+        if (world->alerts[i].has_incident && strcmp(text, incident) == 0)
+            return true;
+    }
+    return false;
+}
+
 void log_approval(struct world *world, const json_t *record)
 {
     const char *id = log_text(record, "id"), *word = log_text(record, "event");
@@ -307,9 +318,11 @@ void log_approval(struct world *world, const json_t *record)
         return;
     }
     approval->logged.answer = passages[event].to;
-    if (event == AS_APPROVAL_ON_ASKED)
+    if (event == AS_APPROVAL_ON_ASKED) {
         check_not_refused(world, approval);
-    if (event == AS_APPROVAL_ON_USED && approval->logged.is_over)
+        approval->logged.is_of_end = !has_incident(world, approval->incident);
+    }
+    if (event == AS_APPROVAL_ON_USED && approval->logged.is_over && !approval->logged.is_of_end)
         fail(world, "%s is used after the end of its incident", id);
     if (event == AS_APPROVAL_ON_USED)
         (void)snprintf(approval->logged.action, sizeof(approval->logged.action), "%s",
@@ -342,8 +355,9 @@ void log_approvals_note_incident(struct world *world, uint64_t fingerprint, bool
 {
     for (int i = 0; i < ALERTS; i++) {
         char incident[AS_DIGEST_TEXT_SIZE];
-        if (world->alerts[i].fingerprint != fingerprint || world->approval_count == 0)
+        if (world->alerts[i].fingerprint != fingerprint)
             continue;
+        world->alerts[i].has_incident = opens;
         as_digest_print(&world->alerts[i].digest, incident);
         for (size_t j = 0; j < world->approval_count; j++) {
             struct sim_approval *approval = world->approvals[j];

@@ -241,6 +241,7 @@ struct alert {
     int group;
     bool firing, silenced, was_delivered; /* delivered: a firing of it reached the daemon */
     bool was_left_out;                    /* of the last list */
+    bool has_incident;                    /* by the log: one is open */
     struct as_labels *no_annotations;
     as_wall_time starts_at, ends_at;
 };
@@ -540,6 +541,7 @@ struct sim_approval { /* a request for one */
     struct {         /* by the log */
         enum sim_answer answer;
         bool is_over, is_renewed, is_applied; /* its incident is over; its alert has another */
+        bool is_of_end;                       /* the incident was over when it asked */
         char action[AS_ULID_SIZE];
     } logged;
 };
