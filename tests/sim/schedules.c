@@ -92,6 +92,7 @@ void schedules_note_applied(struct world *world, struct server_target *target, i
     if (is_zero) {
         trouble_note(world, TROUBLE_SCHEDULE_SET_0);
         target->scheduled.before_zero = from;
+        target->scheduled.is_unsure = false;
         target->scheduled.zero_at = world->now;
         target->scheduled.rule_changes = world->rule_changes;
     } else if (from == 0 && before_zero > 0) {
@@ -182,8 +183,9 @@ static void check_woken(struct world *world, const struct server_target *target,
                         const struct as_schedule_bounds *now,
                         const struct as_schedule_bounds *before)
 {
-    if (target->size == 0 && target->scheduled.before_zero > 0 && now->max > 0 && before->max > 0 &&
-        target->own_max != 0 && target->scheduled.rule_changes == world->rule_changes &&
+    if (target->size == 0 && target->scheduled.before_zero > 0 && !target->scheduled.is_unsure &&
+        now->max > 0 && before->max > 0 && target->own_max != 0 &&
+        target->scheduled.rule_changes == world->rule_changes &&
         target->scheduled.zero_at < world->now - SETTLED_US)
         fail(world, "%s: 0 at the end, though the schedule that set it is over", target->id);
 }

@@ -286,6 +286,8 @@ static void observe_older(struct world *world, struct call *call)
     const struct older *older = &old.older[between(world, 0, (int64_t)old.older_count - 1)];
     trouble_note(world, TROUBLE_OLDER_READ);
     trace(world, "server: %s is shown as it once was, with %d", old.id, older->size);
+    if (old.has_no_version && older->size != old.size)
+        call->target->scheduled.is_unsure = true; /* nothing tells this from a change of others */
     call->target->shown = older->size;
     call->target->shown_until = world->now + SHOWN_MAX;
     rivals_note_older(call->target);

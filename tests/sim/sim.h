@@ -390,6 +390,7 @@ struct server_target {
     struct {                 /* of schedules: what they have set, and nothing else since */
         int32_t added;       /* without what others took */
         int32_t before_zero; /* the size that `max: 0` replaced; 0: none */
+        bool is_unsure;      /* the daemon may have taken it for another's since */
         int64_t zero_at;
         uint64_t rule_changes; /* then */
     } scheduled;
