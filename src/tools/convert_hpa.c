@@ -306,7 +306,6 @@ static const struct schema hpa_metric =
 
 #define HPA_SYNC_US     (15 * AS_US_PER_S)
 #define HPA_AFTER_MAX   (7 * AS_US_PER_DAY)
-#define HPA_FAILURES    3
 #define HPA_FAILING_FOR "3m"
 
 struct raw_hpa_fallback {
