@@ -73,7 +73,7 @@ struct as_http_auth {
     struct as_oauth2_ask oauth2;
     as_mono_time renew_again; /* a refusal is answered with new credentials from then on */
     /* by as_http_auth_refuse; generations of credentials, 0: none */
-    unsigned answered, refused; /* of the answer that is being told; that must be renewed */
+    unsigned answered, refused; /* of the answer that is being reported; to be renewed */
     as_mono_time refuse_again;
 };
 
