@@ -5,6 +5,7 @@
 #include <alertscaler/rules/web_config.h>
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +14,17 @@
 
 #define HASH "$2b$04$ABpxdbZS3aRuCeVrPHD29.h35Bh9KqToLEkb0Fty3MlWusHsMbV.G"
 
-static char path[] = "/tmp/test-web-XXXXXX";
+/* The files that a text names are in this folder: it must have no others. */
+static char own_folder[] = "/tmp/test-web-XXXXXX";
+static char path[sizeof(own_folder) + sizeof("/web.yaml")];
 static struct as_diagnostics diagnostics;
 static struct as_web_config *config;
 
 static void setup(void)
 {
-    const int fd = mkstemp(path);
+    cr_assert(mkdtemp(own_folder));
+    (void)snprintf(path, sizeof(path), "%s/web.yaml", own_folder);
+    const int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     cr_assert(fd >= 0 && close(fd) == 0);
 }
 
@@ -34,6 +39,7 @@ static void teardown(void)
 {
     forget();
     (void)unlink(path);
+    (void)rmdir(own_folder);
 }
 
 TestSuite(web_config, .init = setup, .fini = teardown);
