@@ -374,11 +374,15 @@ static bool has_sent(const struct as_http_call *call)
 
 /* A 401 is complete without its body: nothing was carried out, and other credentials are needed.
  * Kubernetes closes the connection of a client with wrong credentials, sometimes before the whole
- * body was sent (UnauthenticatedHTTP2DOSMitigation). */
+ * body was sent (UnauthenticatedHTTP2DOSMitigation). A 401 or 403 whose body is too large, for
+ * example the page of a proxy, has the beginning of this body. */
 static bool is_whole(const struct as_http_call *call, CURLcode result, long status)
 {
-    return result == CURLE_OK ||
-           (status == 401 && !call->too_large && result != CURLE_OPERATION_TIMEDOUT);
+    if (result == CURLE_OK)
+        return true;
+    if (call->head_size > HEAD_MAX || result == CURLE_OPERATION_TIMEDOUT)
+        return false;
+    return status == 401 || (status == 403 && call->too_large);
 }
 
 void as_http_call_settle(struct as_http_call *call, CURLcode result)

@@ -10,6 +10,9 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
+#define KIB ((size_t)1024)
+#define MIB (1024 * KIB)
+
 void as_server_set_url(struct as_server *server, const char *base, const char *path)
 {
     size_t size = base ? strlen(base) : 0;
@@ -44,6 +47,7 @@ static void set_error_of_status(struct as_fetch *fetch, const struct as_http_res
 static enum as_fetch_outcome judge(struct as_fetch *fetch, const struct as_http_response *response)
 {
     const struct as_server *server = fetch->server;
+    const bool is_small = server->max_response < MIB;
     char timeout[AS_DURATION_SIZE];
     if (fetch->is_accepted) /* whatever became of the rest */
         return AS_FETCH_OK;
@@ -54,8 +58,8 @@ static enum as_fetch_outcome judge(struct as_fetch *fetch, const struct as_http_
         set_error_of_status(fetch, response);
         return AS_FETCH_REFUSED;
     case AS_HTTP_TOO_LARGE:
-        as_error_set(&fetch->error, "the answer is larger than %zu MiB",
-                     server->max_response / (1024 * 1024));
+        as_error_set(&fetch->error, "the answer is larger than %zu %s",
+                     server->max_response / (is_small ? KIB : MIB), is_small ? "KiB" : "MiB");
         return AS_FETCH_TOO_LARGE;
     case AS_HTTP_TIMEOUT:
         as_duration_print(server->timeout_us, timeout);

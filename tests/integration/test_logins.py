@@ -13,6 +13,7 @@ from harness.daemon import dump_yaml, environment, find_binary
 from harness.google_identity import Identity
 from harness.http import Server, request
 from harness.logins import READ, SECRET, WRITE, Gate, Signed, StsProxy, TokenServer
+from harness.notification import alert, notification
 from harness.prometheus import Prometheus
 from harness.recorder import Recorder
 from harness.wait import eventually, steadily
@@ -277,11 +278,31 @@ def test_alertmanager_and_notify_have_logins(make_daemon, make_alertmanager, web
                    "url": before_notice.url + "/in", "http_config": {"oauth2": notices.config(tmp_path)}}}]}
     daemon = make_daemon(rules, config)
     eventually(lambda: before_list.admitted, 60, what="the list of alerts")
-    from harness.notification import alert, notification    # pylint: disable=import-outside-toplevel
     daemon.notify(notification(alert({"alertname": "Busy"})))
     eventually(lambda: recorder.events("scaled"), 60, what="the notice")
     assert len(lists.tokens) == 1 and len(notices.tokens) == 1
     assert all(asked.headers["Authorization"].startswith("Bearer tok3n-") for asked in before_list.asked + before_notice.asked)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refusal_with_a_large_page_renews_the_token_of_notify(make_daemon, node_group, tokens, started, tmp_path, status):
+    """A proxy may answer with a page that is larger than the 64 KiB that are read of a receiver's answer."""
+    def admit(asked):
+        return tokens.admit(asked) and (status, {"Content-Type": "text/html"}, b"<p>Log in</p>\n" + b"x" * 200_000)
+
+    recorder, group = started(Recorder()), node_group(3)
+    gate = started(Gate(recorder.url.removesuffix("/in"), admit))
+    rules = follow(group.url)
+    rules["rules"] = [{"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 2}, "max_steps": 1}]
+    daemon = make_daemon(rules, {"providers": {"mine": {"type": "http"}}, "notify": [{"name": "people", "on": ["scaled"], "webhook": {
+        "url": gate.url + "/in", "http_config": {"oauth2": tokens.config(tmp_path)}}}]})
+    daemon.notify(notification(alert({"alertname": "Busy", "n": "1"})))
+    eventually(lambda: len(recorder.events("scaled")) == 1, 60, what="the first notice")
+    tokens.revoke()
+    daemon.notify(notification(alert({"alertname": "Busy", "n": "2"})))
+    eventually(lambda: len(recorder.events("scaled")) == 2, 60, what="the second notice, with a new token")
+    assert len(tokens.asked) == 2 and len(tokens.replayed) == 1
+    assert daemon.metrics().value("alertscaler_notify_failed_total", receiver="people") == 0
 
 
 # ---- sigv4 ----

@@ -287,6 +287,8 @@ class TestCommands:
         assert done.returncode == 1 and "receiver on-call at 127.0.0.1: HTTP 500: out of  order" in done.stdout, done
         recorder.status, recorder.headers = 302, {"Location": "http://127.0.0.1:1/"}
         assert "HTTP 302 leads to http://127.0.0.1:1/, and redirects are not followed" in test("events").stdout
+        recorder.status, recorder.body = 503, b"x" * 100_000
+        assert "receiver events at 127.0.0.1: the answer is larger than 64 KiB" in test("events").stdout
         done = test("nobody")
         assert done.returncode == 2 and "there are events, on-call" in done.stderr, done
 

@@ -56,7 +56,8 @@ struct as_http_request { /* all borrowed for the call of start only */
     size_t body_size;
     int64_t timeout_us;       /* limit of the whole transfer */
     int64_t idle_us;          /* without a byte for so long: AS_HTTP_TIMEOUT; 0: no limit */
-    size_t max_response;      /* bytes of body that is collected; more: AS_HTTP_TOO_LARGE */
+    size_t max_response;      /* bytes of body that is collected; more: AS_HTTP_TOO_LARGE, but a 401
+                               * or 403 is ANSWERED with the beginning of its body */
     as_http_body_fn *on_body; /* reads 2xx bodies, which `done` then lacks; NULL: all collected */
     /* With a login (login/http_auth.h): called with `context` right before the request is sent, as
      * it may have waited. False: AS_HTTP_UNSENT. NULL: it is sent. */

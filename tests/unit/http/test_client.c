@@ -367,6 +367,13 @@ Test(client, tells_how_a_call_ended)
         {{NULL, false, NULL}, AS_HTTP_TIMEOUT, 0, "timeout"},
         {{OK_HEAD "Content-Length: 10\r\n\r\nshort", false, NULL}, AS_HTTP_TIMEOUT, 0, "timeout"},
         {{OK_HEAD "\r\n", false, "endless"}, AS_HTTP_TOO_LARGE, 0, "too_large"},
+        {{"HTTP/1.1 500 Broken\r\n\r\n", false, "endless"}, AS_HTTP_TOO_LARGE, 0, "too_large"},
+        {{"HTTP/1.1 401 Unauthorized\r\n\r\n", false, "endless"}, AS_HTTP_ANSWERED, 401, "401"},
+        {{"HTTP/1.1 403 Forbidden\r\n\r\n", false, "endless"}, AS_HTTP_ANSWERED, 403, "403"},
+        {{"HTTP/1.1 401 Unauthorized\r\n", false, "X: 0123456789012345678901234567890\r\n"},
+         AS_HTTP_TOO_LARGE,
+         0,
+         "too_large"},
         {{OK_HEAD, false, "X: 0123456789012345678901234567890\r\n"},
          AS_HTTP_TOO_LARGE,
          0,
@@ -382,6 +389,7 @@ Test(client, tells_how_a_call_ended)
                      result.error);
         cr_assert_eq(result.status, rows[i].status, "row %zu", i);
         cr_assert_eq(result.error[0] != '\0', rows[i].outcome != AS_HTTP_ANSWERED, "row %zu", i);
+        cr_assert_leq(result.body_size, request.max_response, "row %zu", i);
         cr_assert(strcmp(observed + strlen("test/op/"), rows[i].code) == 0, "row %zu: %s", i,
                   observed);
     }
