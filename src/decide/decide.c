@@ -161,6 +161,17 @@ static bool track_counts(const struct as_track *track, const struct as_pod *pod)
     return !track->by_owner || pod->owner == AS_POD_OF_TARGET;
 }
 
+int32_t as_decide_count_tracked(const struct as_decide_input *input, const struct as_track *track)
+{
+    size_t count = 0;
+
+    if (!input->has_pods)
+        return input->replicas;
+    for (size_t i = 0; i < input->pod_count; i++)
+        count += track_counts(track, &input->pods[i]) && is_ready_pod(&input->pods[i]);
+    return as_decide_saturate((__int128)count);
+}
+
 /* It is not known how many pods the target owns. */
 static bool track_lacks_owner(const struct as_decide_input *input, const struct as_track *track)
 {
@@ -176,7 +187,7 @@ static struct as_proposal_result track_value(const struct as_decide_input *input
                                              double goal)
 {
     double ratio = value / goal;
-    size_t count = 0, ready = 0;
+    size_t count = 0;
 
     if (input->replicas == 0)
         return decide_propose(propose_saturate_ceil(ratio), false);
@@ -186,14 +197,11 @@ static struct as_proposal_result track_value(const struct as_decide_input *input
         return unavailable();
     if (!input->has_pods)
         return decide_propose(propose_saturate_ceil(ratio * input->replicas), false);
-    for (size_t i = 0; i < input->pod_count; i++) {
-        const bool is_counted = track_counts(track, &input->pods[i]);
-        count += is_counted;
-        ready += is_counted && is_ready_pod(&input->pods[i]);
-    }
+    for (size_t i = 0; i < input->pod_count; i++)
+        count += track_counts(track, &input->pods[i]);
     if (count == 0)
         return unavailable();
-    return decide_propose(decide_apply_ratio(input, ratio, as_decide_saturate((__int128)ready)),
+    return decide_propose(decide_apply_ratio(input, ratio, as_decide_count_tracked(input, track)),
                           false);
 }
 

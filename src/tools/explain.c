@@ -1400,8 +1400,8 @@ static bool put_track_arithmetic(FILE *out, const struct as_decide_input *input,
     const bool by_spec = input->config.rollout == AS_ROLLOUT_BY_SPEC && input->replicas > 0;
     const bool is_total =
         !result->has_average && (track->goal == AS_GOAL_AVERAGE_VALUE || input->replicas == 0);
-    const double counted =
-        result->has_average ? (double)proposal->sample_count : (double)as_decide_count_ready(input);
+    const double counted = result->has_average ? (double)proposal->sample_count
+                                               : as_decide_count_tracked(input, track);
     const bool is_of_counted = !by_spec || (value > track->value && counted < input->replicas);
     const double count = is_total ? 1 : is_of_counted ? counted : input->replicas;
     const double size = ceil(count * value / track->value - 1e-9);

@@ -478,6 +478,25 @@ class Failing(Case):
               - {at: 0s, target: web, replicas: 1}
             """, "      why: ceil(2 x 80 % / 50 %) is 4.")
 
+    def test_says_how_owned_pods_and_one_number_came_to_a_size(self):
+        """Pods of others are not in the formula, ready or not."""
+        pods = "{name: a}, {name: b}, {name: c, ready: false}, {name: d}, {name: e, owner: other}, {name: f, owner: other}"
+        for rollout, owned, why in (
+                ("as_hpa", ", pods: owned", "ceil(3 x 150 / 100) is 5."), ("as_hpa", "", "ceil(5 x 150 / 100) is 8."),
+                ("by_spec", ", pods: owned", "ceil(3 x 150 / 100) is 5.")):
+            (self.folder / "rules.yaml").write_text(
+                RULES.replace("    cooldown:", f"    rollout: {rollout}\n    cooldown:", 1)
+                + f"  - {{name: own, match: ['alertname=\"Own\"'], target: web, track: {{value: 100, query: q{owned}}}}}\n", encoding="utf-8")
+            with self.subTest(f"{rollout}{owned}"):
+                self.fails(f"""
+                    targets: {{web: {{replicas: 4, pods: [{pods}]}}}}
+                    queries: [{{query: q, value: 150}}]
+                    input:
+                      - {{at: 0s, fire: {{alertname: Own}}}}
+                    expect:
+                      - {{at: 0s, target: web, replicas: 1}}
+                    """, f"      why: {why}")
+
     def test_says_how_a_step_of_give_back_came_to_a_size(self):
         (self.folder / "rules.yaml").write_text(
             RULES.replace("scale_up: {by: 5}}", "scale_up: {by: 5}, on_resolved: {give_back: {step: 50%}}, guard: none}"),

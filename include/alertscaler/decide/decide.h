@@ -220,5 +220,7 @@ void as_decide(const struct as_decide_input *input, struct as_proposal_result *r
 bool as_decide_has_exact_nodes(const struct as_decide_input *input);
 
 int32_t as_decide_count_ready(const struct as_decide_input *input); /* pods; if unknown: replicas */
+/* Ready pods that count for a rule: without `pods: owned`, all of them. */
+int32_t as_decide_count_tracked(const struct as_decide_input *input, const struct as_track *track);
 
 #endif
