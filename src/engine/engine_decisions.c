@@ -585,11 +585,15 @@ static const char *explain_lack(struct as_engine *engine, const struct as_pod_se
 /* Why it is not known whether the target owns the pod, in the step's memory; NULL: it is known. */
 static const char *explain_owner(struct as_engine *engine, const struct as_pod_seen *pod)
 {
-    char text[AS_MESSAGE_SIZE];
+    const char *name = pod->owner_name ? pod->owner_name : "an object";
+    char text[2 * AS_MESSAGE_SIZE];
     if (pod->owner != AS_POD_OF_GONE)
         return NULL;
-    snprintf(text, sizeof(text), "the owner of pod %s, %s, is gone", pod->name,
-             pod->owner_name ? pod->owner_name : "an object");
+    if (pod->owner_error)
+        snprintf(text, sizeof(text), "the owner of pod %s, %s, cannot be read: %s", pod->name, name,
+                 pod->owner_error);
+    else
+        snprintf(text, sizeof(text), "the owner of pod %s, %s, is gone", pod->name, name);
     return as_arena_strdup(&engine->arena, text);
 }
 

@@ -443,6 +443,7 @@ static void phase_hold(struct target *target, const struct as_observation *obser
         pods[i] = observation->pods[i];
         pods[i].name = as_arena_strdup(&held->arena, observation->pods[i].name);
         pods[i].owner_name = as_arena_strdup(&held->arena, pods[i].owner_name);
+        pods[i].owner_error = as_arena_strdup(&held->arena, pods[i].owner_error);
         pods[i].containers = as_containers_copy(
             &pods[i], as_arena_alloc_raw(&held->arena, as_containers_get_size(&pods[i])));
     }

@@ -4,10 +4,11 @@
  *
  * A controller that is gone decides nothing: its pods are being collected, or another object adopts
  * them. They are marked, and the decision waits. So are pods whose controller cannot exist, by its
- * name or its kind, and those of too many controllers: a pod with such a reference stops only the
- * rules that ask for owners. Pods that are being deleted count for nothing, so their owner does not
- * matter. A controller that the API server does not let us read is a failure of the whole
- * observation.
+ * name or its kind, and those of too many controllers, and those whose controller is of another
+ * kind than ReplicaSet and cannot be read without a further right: a pod with such a reference
+ * stops only the rules that ask for owners. Pods that are being deleted count for nothing, so their
+ * owner does not matter. The right to read ReplicaSets is one that these rules need at any rate:
+ * without it, the whole observation fails, as without the right to list pods.
  */
 #include "kube_owners.h"
 
@@ -23,10 +24,12 @@
 #include "kube_object.h"
 
 #define OWNER_FORBIDDEN 403
+#define OWNERS_FAILED   "owners of pods: "
 
 struct pod_owner {                        /* a controller that is not the target */
     const struct as_kube_controller *ref; /* of the first of its pods */
     enum as_pod_owner result;
+    const char *error; /* why it cannot be read, in the pods' memory; NULL: it was */
 };
 
 struct as_kube_owners {
@@ -46,12 +49,17 @@ static bool is_in_group(const char *api_version, const char *group)
     return size == strlen(group) && strncmp(api_version, group, size) == 0;
 }
 
+static bool is_replica_set(const struct as_kube_controller *ref)
+{
+    return is_in_group(ref->api_version, "apps") && strcmp(ref->kind, "ReplicaSet") == 0;
+}
+
 /* Whether the target may own the controller. Kubernetes' own workloads own their pods themselves,
  * but for Deployments. */
 static bool may_own(const struct as_kube_owners_spec *spec, const struct as_kube_controller *ref)
 {
     if (is_in_group(spec->api_version, "apps") && strcmp(spec->kind, "Deployment") == 0)
-        return is_in_group(ref->api_version, "apps") && strcmp(ref->kind, "ReplicaSet") == 0;
+        return is_replica_set(ref);
     return !is_in_group(spec->api_version, "apps") && !is_in_group(spec->api_version, "");
 }
 
@@ -99,6 +107,7 @@ static void owners_mark(struct as_kube_owners *owners)
             continue;
         AS_CLEANUP(as_free_p) char *name = as_xasprintf("%s %s", ref->kind, ref->name);
         pod->owner_name = as_arena_strdup(&pods->texts, name);
+        pod->owner_error = owner ? owner->error : NULL;
     }
 }
 
@@ -135,7 +144,7 @@ static void owners_fail_later(struct as_kube_owners *owners, const char *why)
 {
     struct as_loop *loop = owners->spec.client->env->loop;
     char text[AS_MESSAGE_SIZE + 32];
-    snprintf(text, sizeof(text), "owners of pods: %s", why);
+    snprintf(text, sizeof(text), OWNERS_FAILED "%s", why);
     as_outcome_init_local(&owners->failure, AS_REASON_REJECTED, text);
     owners->timer = loop->start_timer(loop, 0, owners_report_failure, owners);
 }
@@ -162,14 +171,15 @@ static int owner_decode(const struct as_kube_owners *owners,
 }
 
 /* With the API server's words, and the missing right. */
-static void owner_explain(const struct as_kube_owners *owners, struct as_outcome *outcome)
+static void owner_explain(const struct as_kube_owners *owners, struct as_outcome *outcome,
+                          const char *before)
 {
     const struct as_kube_controller *ref = owners->owners[owners->at].ref;
     char right[160] = "", text[2 * AS_MESSAGE_SIZE];
     if (outcome->http_status == OWNER_FORBIDDEN)
         snprintf(right, sizeof(right),
                  "the right to get objects of the kind %.100s is missing: ", ref->kind);
-    snprintf(text, sizeof(text), "owners of pods: %s%s", right, outcome->message);
+    snprintf(text, sizeof(text), "%s%s%s", before, right, outcome->message);
     as_outcome_set_message(outcome, text);
 }
 
@@ -198,13 +208,17 @@ static void owner_answered(void *context, const struct as_http_response *respons
     as_kube_outcome_init(&outcome, response, false, clock->get_wall(clock), NULL);
     if (outcome.reason == AS_REASON_TARGET_NOT_FOUND) { /* of the owner */
         owner->result = AS_POD_OF_GONE;
+    } else if (outcome.http_status == OWNER_FORBIDDEN && !is_replica_set(owner->ref)) {
+        owner_explain(owners, &outcome, "");
+        owner->result = AS_POD_OF_GONE;
+        owner->error = as_arena_strdup(&owners->spec.pods->texts, outcome.message);
     } else if (outcome.reason != AS_REASON_APPLIED) {
-        owner_explain(owners, &outcome);
+        owner_explain(owners, &outcome, OWNERS_FAILED);
         owners_finish(owners, &outcome);
         return;
     } else if (owner_decode(owners, response, &owner->result, &error) != 0) {
         as_outcome_reject(&outcome, false, error.text);
-        owner_explain(owners, &outcome);
+        owner_explain(owners, &outcome, OWNERS_FAILED);
         owners_finish(owners, &outcome);
         return;
     }
@@ -267,7 +281,7 @@ static void owner_discovered(void *context, const struct as_outcome *failure)
         return;
     }
     struct as_outcome outcome = *failure;
-    owner_explain(owners, &outcome);
+    owner_explain(owners, &outcome, OWNERS_FAILED);
     owners_finish(owners, &outcome);
 }
 
@@ -276,7 +290,7 @@ static void owners_read_next(struct as_kube_owners *owners)
     const struct as_kube_controller *ref = owners->owners[owners->at].ref;
     const struct as_kube_resource *resource;
     struct as_outcome failure;
-    if (is_in_group(ref->api_version, "apps") && strcmp(ref->kind, "ReplicaSet") == 0) {
+    if (is_replica_set(ref)) {
         owner_request(owners, "replicasets", true);
         return;
     }

@@ -30,7 +30,7 @@ struct as_kube_owners_spec {
     const char *namespace_;         /* of the pods; valid until `done`, like the rest */
     const char *api_version, *kind; /* of the target */
     const char *uid;
-    struct as_kube_pods *pods; /* finished; they get `owner` and `owner_name` */
+    struct as_kube_pods *pods; /* finished; they get `owner`, with name and error */
     as_kube_owners_done_fn *done;
     void *context;
 };

@@ -67,12 +67,13 @@ static json_t *make_pod(const struct as_pod_seen *pod)
     static const char *const owners[] = {"target", "other", "gone"};
     static const char *const phases[] = {"Pending", "Running", "Succeeded", "Failed", "Unknown"};
     json_t *ready = pod->ready == AS_UNKNOWN ? json_null() : json_boolean(pod->ready == AS_TRUE);
-    return json_pack("{s:s, s:s?, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "owner",
-                     owners[pod->owner], "owner_name", pod->owner_name, "name", pod->name, "phase",
-                     phases[pod->phase], "ready", ready, "deleting", pod->deleting, "start_time",
-                     make_time(pod->start_time), "ready_since", make_time(pod->ready_since),
-                     "requests", make_resources(pod->requests), "limits",
-                     make_resources(pod->limits), "containers", make_containers(pod));
+    return json_pack("{s:s, s:s?, s:s?, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "owner",
+                     owners[pod->owner], "owner_name", pod->owner_name, "owner_error",
+                     pod->owner_error, "name", pod->name, "phase", phases[pod->phase], "ready",
+                     ready, "deleting", pod->deleting, "start_time", make_time(pod->start_time),
+                     "ready_since", make_time(pod->ready_since), "requests",
+                     make_resources(pod->requests), "limits", make_resources(pod->limits),
+                     "containers", make_containers(pod));
 }
 
 /* null where they are not known. */

@@ -4,7 +4,7 @@ import pytest
 from harness.deploy import install
 from harness.targets import TargetDriver, workload
 from harness.wait import eventually
-from test_targets import make_pod
+from test_targets import CREWS, make_pod
 
 LABELS = {"app": "web"}
 POD = {"containers": [{"name": "web", "image": "web"}], "restartPolicy": "Always"}
@@ -124,3 +124,35 @@ def test_without_the_right(control_plane, namespace, make_driver):
     seen = observe(driver, web)
     assert (seen["outcome"], seen["http_status"]) == ("forbidden", 403), seen
     assert seen["message"].startswith("owners of pods: the right to get objects of the kind ReplicaSet is missing: ")
+
+
+def test_a_job_beside_a_custom_resource_without_the_right(control_plane, namespace, make_driver):
+    """The pods of the Job are marked, with the missing right. The size and the other pods are known."""
+    admin = control_plane.admin
+    eventually(lambda: control_plane.has_account(namespace), what="pods can be created")
+    try:
+        admin.create(CREWS)
+    except Exception as error:      # pylint: disable=broad-except
+        assert getattr(error, "status", 0) == 409, error
+    eventually(lambda: admin.request("GET", "/apis/example.com/v1/crews").ok, what="crews are served")
+    crew = admin.create({"apiVersion": "example.com/v1", "kind": "Crew", "metadata": {"namespace": namespace, "name": "web"},
+                         "spec": {"size": 3}})
+    admin.patch(f"/apis/example.com/v1/namespaces/{namespace}/crews/web/status", {"status": {"size": 1, "selector": "app=web"}})
+    reference = {"apiVersion": "example.com/v1", "kind": "Crew", "name": "web", "controller": True, "uid": crew["metadata"]["uid"]}
+    admin.create(make_pod(namespace, "own", labels=LABELS, ownerReferences=[reference]))
+    admin.create(make_job(namespace, "load"))
+    admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": namespace, "name": "crew-reader"}})
+    rules = [{"apiGroups": ["example.com"], "resources": ["crews/scale"], "verbs": ["get"]},
+             {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get"]},
+             {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
+    control_plane.grant(namespace, "crew-reader", rules)
+    token = control_plane.account_token(namespace, "crew-reader")
+    driver = make_driver(control_plane.write_kubeconfig("crew-reader", token=token))
+    eventually(lambda: owners(driver, crew) == {"target": 1, "gone": 1}, what="both pods are there")
+    seen = observe(driver, crew)
+    pods = {pod["owner"]: pod for pod in seen["pods"]}
+    assert seen["replicas"] == 3 and pods["target"]["name"] == "own" and pods["gone"]["owner_name"] == "Job load"
+    assert pods["gone"]["owner_error"].startswith("the right to get objects of the kind Job is missing: jobs.batch ")
+    admin.patch(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/{namespace}-crew-reader",
+                {"rules": rules + [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]}]})
+    eventually(lambda: owners(driver, crew) == {"target": 1, "other": 1}, what="with the right it is known whose the pod is")

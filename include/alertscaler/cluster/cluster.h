@@ -28,7 +28,7 @@ enum as_pod_phase {
 };
 
 /* Whose a pod is that a target selects: the target's own, also through its ReplicaSet; of something
- * else, or of nothing; of an object that is gone. */
+ * else, or of nothing; of an object that is gone, or cannot be read. */
 enum as_pod_owner { AS_POD_OF_TARGET, AS_POD_OF_OTHER, AS_POD_OF_GONE, AS_POD_OWNER_COUNT };
 
 enum as_tristate { AS_FALSE, AS_TRUE, AS_UNKNOWN };

@@ -100,6 +100,7 @@ struct as_pod_seen {
                                                                       says none */
     enum as_pod_owner owner; /* with_owners; else as if it were the target's */
     const char *owner_name;  /* of an owner that is gone, for people; NULL: none is */
+    const char *owner_error; /* why this owner cannot be read; NULL: it is not there */
     const struct as_container_seen *containers;
     size_t container_count;
 };

@@ -449,15 +449,18 @@ Test(engine_sources, pods_of_other_owners_do_not_count)
     static const struct {
         const struct spec *spec;
         enum as_pod_owner second;
+        const char *failure;
         size_t kept;
         const char *said, *error;
     } rows[] = {
-        {&by_owner, AS_POD_OF_TARGET, 2,
+        {&by_owner, AS_POD_OF_TARGET, NULL, 2,
          "observe web with pods with owners; query " PER_POD_QUERY "; decided web 4>1 scaled", ""},
-        {&by_owner, AS_POD_OF_GONE, 2, "decided web 4 metric_unavailable",
+        {&by_owner, AS_POD_OF_GONE, NULL, 2, "decided web 4 metric_unavailable",
          "the owner of pod web-2, ReplicaSet web-1f, is gone"},
-        {&by_owner, AS_POD_OF_OTHER, 1, "decided web 4>1 scaled", ""},
-        {&by_labels, AS_POD_OF_GONE, 3,
+        {&by_owner, AS_POD_OF_GONE, "no right", 2, "decided web 4 metric_unavailable",
+         "the owner of pod web-2, ReplicaSet web-1f, cannot be read: no right"},
+        {&by_owner, AS_POD_OF_OTHER, NULL, 1, "decided web 4>1 scaled", ""},
+        {&by_labels, AS_POD_OF_GONE, NULL, 3,
          "observe web with pods; query " PER_POD_QUERY "; decided web 4>9 scaled", ""},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
@@ -468,7 +471,8 @@ Test(engine_sources, pods_of_other_owners_do_not_count)
              .phase = AS_POD_RUNNING,
              .ready = AS_TRUE,
              .owner = rows[i].second,
-             .owner_name = "ReplicaSet web-1f"},
+             .owner_name = "ReplicaSet web-1f",
+             .owner_error = rows[i].failure},
         };
         WITH(h, *rows[i].spec);
         h.pods = pods;

@@ -462,8 +462,9 @@ static void keep_owners(void *context, uint64_t call_id, const struct as_observa
     for (size_t i = 0; i < told->pod_count; i++) {
         const struct as_pod_seen *pod = &told->pods[i];
         char *longer =
-            as_xasprintf("%s%s %s%s%s; ", owners, pod->name, words[pod->owner],
-                         pod->owner_name ? ": " : "", pod->owner_name ? pod->owner_name : "");
+            as_xasprintf("%s%s %s%s%s%s%s; ", owners, pod->name, words[pod->owner],
+                         pod->owner_name ? ": " : "", pod->owner_name ? pod->owner_name : "",
+                         pod->owner_error ? ", " : "", pod->owner_error ? pod->owner_error : "");
         free(owners);
         owners = longer;
     }
@@ -579,6 +580,34 @@ Test(kubernetes_pods, of_a_controller_that_cannot_exist_are_marked)
     cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
     cr_expect_str_eq(owners, "a gone: ReplicaSet ..; b target; c other; ");
     cr_expect_eq(world.request_count, 4, "the owner of a pod that is being deleted is not read");
+    free(owners);
+}
+
+/* Other kinds than ReplicaSet need a right of their own. A pod of such a kind, for example of a Job
+ * with the same labels, stops only the rules that ask for owners; other failures go by. */
+Test(kubernetes_pods, of_a_custom_kind_that_is_forbidden_are_marked)
+{
+    static const char job[] = "/apis/batch/v1/namespaces/shop/jobs/load";
+    AS_CLEANUP(as_target_ref_free_p)
+    struct as_target_ref *fleet = make_ref("example.com/v1", "Fleet", "shop", "web");
+    answer(SCALE_PATH, 200, SCALE);
+    observe(port, web); /* reads the answer of the setup */
+    answer("/apis/example.com/v1", 200, FLEETS);
+    answer("/apis/batch/v1", 200, JOBS);
+    answer(RS_PATH("1"), 200, META("rs-1", "u-1"));
+    answer(job, 403, STATUS("no", ""));
+    observe_owners(fleet, OWNED("a", JOB, "load", "j-1", "") "," OF_RS("b", "1") "," OWNED(
+                              "c", JOB, "load", "j-1", DELETING) "," POD("d"));
+    cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
+    cr_expect_str_eq(owners, "a gone: Job load, the right to get objects of the kind Job is "
+                             "missing: no; b target; c other; d other; ");
+    answer(job, 429, STATUS("later", ""));
+    observe_owners(fleet, OWNED("a", JOB, "load", "j-1", ""));
+    cr_expect_eq(observation.outcome, AS_REASON_THROTTLED);
+    cr_expect_str_eq(observation.message, "owners of pods: later");
+    answer(RS_PATH("1"), 403, STATUS("no", ""));
+    observe_owners(fleet, OF_RS("a", "1"));
+    cr_expect_eq(observation.outcome, AS_REASON_FORBIDDEN);
     free(owners);
 }
 
