@@ -10,9 +10,12 @@
 
 #include <jansson.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/http/client.h>
+
+#include "mask.h"
 
 void as_cloud_op_init(struct as_cloud_op *op, const char *(*get_variable)(const char *name))
 {
@@ -220,14 +223,32 @@ static void take_request_id(struct as_cloud_op *op, const struct as_http_respons
         as_cloud_op_take_request_id(op, as_http_response_find(answer, names[i]));
 }
 
+/* Without the secrets of the request, if it is a refusal. */
+static char *cloud_op_mask(const struct as_cloud_op *op, const struct as_http_response *answer)
+{
+    AS_CLEANUP(as_buf_wipe) struct as_buf secrets = AS_SECRETS_INIT;
+    if (answer->outcome != AS_HTTP_ANSWERED || answer->status / 100 == 2)
+        return NULL;
+    for (size_t i = 0; i < op->request.header_count; i++)
+        as_secrets_add_header(&secrets, op->request.headers[i]);
+    if (op->request.body.size > 0)
+        as_secrets_add_form(&secrets, op->request.body.data, op->request.body.size);
+    return as_secrets_mask(&secrets, answer);
+}
+
 void as_cloud_op_on_response(struct as_cloud_op *op, as_wall_time now,
                              const struct as_http_response *answer)
 {
-    op->answer = answer;
+    char *masked = cloud_op_mask(op, answer);
+    struct as_http_response shown = *answer;
+    if (masked)
+        shown.body = masked;
+    op->answer = &shown;
     op->http_status = answer->outcome == AS_HTTP_ANSWERED ? answer->status : 0;
     op->retry_after_us = as_retry_after_parse(answer->retry_after, now);
     take_request_id(op, answer);
     cloud_op_respond(op, now);
+    as_wipe_free(masked);
 }
 
 void as_cloud_op_on_content(struct as_cloud_op *op, as_wall_time now, const char *content,

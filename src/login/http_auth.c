@@ -2,6 +2,9 @@
  * Prometheus' `http_config`: see the header. Header lines are built for each request, because each
  * file may have changed; they are wiped before they are freed.
  *
+ * A server may put what it refuses into its answer, and the words of a refusal are logged, recorded
+ * and reported. So a call remembers the secrets that it showed, and masks them in such an answer.
+ *
  * A call with a login keeps a copy of its request: it waits for credentials, and may be sent twice.
  * Its phases are: awaiting credentials (the waiter, and the timer of its time), sent (transfer),
  * failed (the timer, with an error).
@@ -25,6 +28,8 @@
 #include <alertscaler/login/op_call.h>
 #include <alertscaler/login/sign.h>
 
+#include "mask.h"
+
 #define LOGIN_TIMEOUT_US   (10 * AS_US_PER_S) /* of one request for credentials */
 #define LOGIN_TRY_AGAIN_US (5 * AS_US_PER_S)  /* after a failed search */
 /* After new credentials were refused too, a refusal is not answered with yet newer ones. */
@@ -42,6 +47,7 @@ struct auth_call { /* also an as_http_call */
     struct as_timer *timer;
     bool may_pass; /* the failure */
     struct as_error error;
+    struct as_buf secrets; /* that were shown to the server */
     /* with a login: */
     struct as_http_request request; /* a copy; its flow too */
     char *method, *url, *headers, *body;
@@ -63,7 +69,8 @@ struct as_http_auth {
 
     char **lines; /* of the present request */
     size_t line_count;
-    const char **all; /* the request's own and ours, NULL at the end */
+    const char **all;      /* the request's own and ours, NULL at the end */
+    struct as_buf secrets; /* in these lines */
 
     /* with a login: */
     const struct login *login;
@@ -208,6 +215,12 @@ static int get_secret(struct as_http_auth *auth, struct as_secret_file *file, co
     return status;
 }
 
+static void auth_note_secret(struct as_http_auth *auth, const char *text)
+{
+    if (text)
+        as_secrets_add(&auth->secrets, text, strlen(text));
+}
+
 static void add_basic(struct as_http_auth *auth, const char *username, const char *password)
 {
     char *pair = as_xasprintf("%s:%s", username, password);
@@ -215,6 +228,8 @@ static void add_basic(struct as_http_auth *auth, const char *username, const cha
     char *base64 = as_xmalloc(4 * ((size + 2) / 3) + 1);
     EVP_EncodeBlock((unsigned char *)base64, (const unsigned char *)pair, (int)size);
     auth->lines[auth->line_count++] = as_xasprintf("Authorization: Basic %s", base64);
+    auth_note_secret(auth, password);
+    auth_note_secret(auth, base64);
     as_wipe_free(pair);
     as_wipe_free(base64);
 }
@@ -230,6 +245,7 @@ static int add_authorization(struct as_http_auth *auth, struct as_error *error)
             return status;
         auth->lines[auth->line_count++] =
             as_xasprintf("Authorization: %s %s", settings->authorization.type, secret);
+        auth_note_secret(auth, secret);
         return 0;
     }
     if (auth->username.path)
@@ -255,6 +271,7 @@ static int add_headers(struct as_http_auth *auth, struct as_error *error)
             if (status)
                 return status;
             auth->lines[auth->line_count++] = as_xasprintf("%s: %s", header->name, value);
+            auth_note_secret(auth, value);
         }
     }
     return 0;
@@ -305,6 +322,8 @@ static int add_login(struct as_http_auth *auth, const struct as_http_request *re
     }
     for (size_t i = given; status == 0 && i < op.request.header_count; i++)
         auth->lines[auth->line_count++] = as_xstrdup(op.request.headers[i]);
+    if (status == 0 && credentials)
+        auth_note_secret(auth, credentials->token);
     as_cloud_op_deinit(&op);
     return status;
 }
@@ -313,6 +332,7 @@ static void forget_lines(struct as_http_auth *auth)
 {
     while (auth->line_count > 0)
         as_wipe_free(auth->lines[--auth->line_count]);
+    as_buf_wipe(&auth->secrets);
 }
 
 /* Fills tls, proxy_url and headers of `request`. The filled-in values are valid until the next
@@ -348,6 +368,7 @@ static void auth_call_free(struct auth_call *call)
     LIST_REMOVE(call, entry);
     as_credentials_cache_leave(&call->waiter);
     as_flow_deinit(&call->request.flow);
+    as_buf_wipe(&call->secrets);
     free(call->method);
     free(call->url);
     as_wipe_free(call->headers);
@@ -474,6 +495,9 @@ static void auth_call_send(struct auth_call *call, const struct as_http_request 
     }
     if (given->on_body)
         request.on_body = auth_on_body;
+    as_buf_wipe(&call->secrets);
+    call->secrets = auth->secrets;
+    auth->secrets = AS_SECRETS_INIT;
     call->transfer = auth->env.http->start(auth->env.http, &request, auth_on_answer, call);
     forget_lines(auth);
 }
@@ -539,7 +563,12 @@ static void auth_on_answer(void *context, const struct as_http_response *respons
         return;
     const bool is_accepted = response->outcome == AS_HTTP_ANSWERED && response->status == 200;
     auth->answered = is_accepted ? call->generation : 0;
-    auth_call_end(call, response);
+    struct as_http_response shown = *response;
+    char *masked = as_secrets_mask(&call->secrets, response);
+    if (masked)
+        shown.body = masked;
+    auth_call_end(call, &shown);
+    as_wipe_free(masked);
 }
 
 bool as_http_auth_refuse(struct as_http_auth *auth)
@@ -656,6 +685,7 @@ struct as_http_auth *as_http_auth_new(const struct as_http_settings *settings,
     auth->settings = settings;
     auth->port = (struct as_http){.start = auth_start, .cancel = auth_cancel};
     auth->env = *env;
+    auth->secrets = AS_SECRETS_INIT;
     LIST_INIT(&auth->calls);
     open_file(&auth->username, settings->basic_auth.username_file);
     open_file(&auth->password, settings->basic_auth.password_file);

@@ -849,6 +849,43 @@ Test(http_auth, a_signature_by_the_servers_clock)
     cr_expect_str_eq(sent.text, "still");
 }
 
+/* Whatever the login is. The body of a good answer is not touched. */
+Test(http_auth, a_server_that_shows_what_it_refuses)
+{
+    struct sent sent;
+    settings.header_count = 1;
+    settings.headers = &(struct as_header_settings){
+        .name = "X-Key", .files = (const char *[]){secret}, .file_count = 1};
+    open_auth();
+    answer_token(200, "{\"access_token\":\"token-1\"}");
+    answer(200, "token-1");
+    run(&sent);
+    cr_expect_str_eq(sent.text, "token-1");
+    answer(500, "no token-1, and no " SECRET);
+    run(&sent);
+    cr_expect_str_eq(sent.text, "no *******, and no **********");
+    as_http_auth_free(auth);
+
+    settings.login = AS_LOGIN_NONE;
+    settings.header_count = 0;
+    settings.basic_auth.username = "the-user";
+    settings.basic_auth.password_file = secret;
+    open_auth();
+    answer(403, "no the-user:" SECRET " (dGhlLXVzZXI6czNjcmV0LysgPQ==)");
+    run(&sent);
+    cr_expect_str_eq(sent.text, "no the-user:********** (****************************)");
+    as_http_auth_free(auth);
+
+    settings.basic_auth.username = NULL;
+    settings.basic_auth.password_file = NULL;
+    settings.authorization.type = "Key";
+    settings.authorization.credentials_file = secret;
+    open_auth();
+    answer(401, "Key " SECRET);
+    run(&sent);
+    cr_expect_str_eq(sent.text, "Key **********");
+}
+
 Test(http_auth, a_request_that_is_too_large_is_not_signed)
 {
     struct sent sent = {0};
