@@ -68,6 +68,21 @@ def memory_of_others():
         return None
 
 
+CORE_HARD = resource.getrlimit(resource.RLIMIT_CORE)[1]
+CORE_MAX = ":".join(2 * ["unlimited" if CORE_HARD == resource.RLIM_INFINITY else str(CORE_HARD)])     # for prlimit
+
+
+@functools.cache
+def core_files():
+    """Files named core in the folder of a program that is aborted."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["prlimit", f"--core={CORE_MAX}", "sh", "-c", "kill -ABRT $$"], cwd=folder, check=False)
+        if any(name.startswith("core") for name in os.listdir(folder)):
+            return None
+        pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text(encoding="utf-8").strip()
+        return f"no core dumps in the folder of a program here: kernel.core_pattern is {pattern!r}, the limit {CORE_MAX}"
+
+
 def open_files(count):
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return lambda: None if hard >= count else f"only {hard} open files are allowed here, and {count} are needed"
