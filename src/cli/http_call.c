@@ -20,6 +20,7 @@
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/login/http_auth.h>
+#include <alertscaler/monitoring/prometheus.h>
 #include <alertscaler/port/http.h>
 #include <alertscaler/runtime/version.h>
 
@@ -113,7 +114,7 @@ static void http_on_done(void *context, const struct as_http_response *response)
         session->status = response->status;
         session->outcome = response->status / 100 == 2 ? HTTP_SESSION_OK : HTTP_SESSION_REFUSED;
         if (session->outcome != HTTP_SESSION_OK)
-            as_error_set(session->error, "HTTP %d", response->status);
+            as_prometheus_explain_status(response->status, response->body, session->error);
         return;
     case AS_HTTP_TOO_LARGE:
         as_error_set(session->error, "the answer is too large");

@@ -9,6 +9,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/monitoring/prometheus.h>
 
 #define KIB ((size_t)1024)
 #define MIB (1024 * KIB)
@@ -41,7 +42,7 @@ static void set_error_of_status(struct as_fetch *fetch, const struct as_http_res
     else if ((fetch->has_message = *text != '\0'))
         as_error_set(&fetch->error, "HTTP %d: %s", response->status, text);
     else
-        as_error_set(&fetch->error, "HTTP %d", response->status);
+        as_prometheus_explain_status(response->status, response->body, &fetch->error);
 }
 
 static enum as_fetch_outcome judge(struct as_fetch *fetch, const struct as_http_response *response)

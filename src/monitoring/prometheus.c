@@ -330,6 +330,21 @@ void as_prometheus_decode_error(const char *json, size_t size, char text_out[AS_
     as_str_copy_line(error.text, text_out, AS_QUERY_ERROR_MAX);
 }
 
+/* Cortex, Mimir and proxies name a missing tenant or token in one line; a page of HTML is none. */
+void as_prometheus_explain_status(int status, const char *body, struct as_error *error)
+{
+    char first[AS_QUERY_ERROR_MAX], line[AS_QUERY_ERROR_MAX] = "";
+    const char *text = body ? body + strspn(body, " \t\r\n") : "";
+    if ((status == 401 || status == 403) && !strchr("<{[\"", *text)) {
+        snprintf(first, sizeof(first), "%.*s", (int)strcspn(text, "\r\n"), text);
+        as_str_copy_line(first, line, sizeof(line));
+    }
+    if (*line)
+        as_error_set(error, "HTTP %d: %s", status, line);
+    else
+        as_error_set(error, "HTTP %d", status);
+}
+
 bool as_prometheus_is_refusal(int status)
 {
     return status / 100 == 4 && status != 401 && status != 403 && status != 408 && status != 429;
@@ -345,7 +360,7 @@ enum as_prometheus_verdict as_prometheus_decode_verdict(int status, const char *
                                                         struct as_error *error)
 {
     AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(AS_DOCUMENT_MEMORY_MAX(size));
-    as_error_set(error, "HTTP %d", status);
+    as_prometheus_explain_status(status, json, error);
     if (prometheus_is_undecided(status))
         return AS_PROMETHEUS_UNDECIDED;
     const bool is_read = status != 404 && json && tree_load(&tree, json, size, NULL) == 0;

@@ -123,7 +123,7 @@ def test_a_server_behind_tls_and_a_password(make_prometheus, make_driver, tmp_pa
     (tmp_path / "password").write_text("wrong\n")
     auth = {"username": USER, "password_file": str(tmp_path / "password")}
     driver = make_driver(prometheus.url, basic_auth=auth, tls_config={"ca_file": str(protection.authority.certificate)})
-    assert driver.query("1")["error"] == "Prometheus: HTTP 401"
+    assert driver.query("1")["error"] == "Prometheus: HTTP 401: Unauthorized"
     replace(tmp_path / "password", PASSWORD)
     time.sleep(1.1)                                     # a changed secret counts when its file has not changed for a second
     assert driver.query("1")["value"] == 1

@@ -60,6 +60,10 @@ enum as_prometheus_verdict as_prometheus_decode_verdict(int status, const char *
 /* Whether an answer of this status with `status: error` refuses the query itself. */
 bool as_prometheus_is_refusal(int status);
 
+/* "HTTP 401: no org id", from a refusal of the login in plain text; else "HTTP 401" only. `body`
+ * has a NUL at its end; NULL: none. */
+void as_prometheus_explain_status(int status, const char *body, struct as_error *error);
+
 /* From the body of another status: "bad_data: invalid parameter ..."; "" if it has no error. */
 void as_prometheus_decode_error(const char *json, size_t size, char text_out[AS_QUERY_ERROR_MAX]);
 
