@@ -1,6 +1,7 @@
 """docs/sources.md: each recipe as the page shows it, with another host, against the real server where it can be had on this machine:
-VictoriaMetrics, Thanos. Before a real Prometheus stands a server that accepts only the requests of Mimir, Cortex or Grafana Cloud,
-as far as their documentation says: path, tenant, password. And rules/firing-alert.yaml follows the alerts of a real Prometheus."""
+VictoriaMetrics, Thanos, and Cortex, whose tests are deep because its build takes long. Before a real Prometheus stands a server that
+accepts only the requests of Mimir, Cortex or Grafana Cloud, as far as their documentation says: path, tenant, password. And
+rules/firing-alert.yaml follows the alerts of a real Prometheus."""
 import base64
 import json
 import re
@@ -11,8 +12,10 @@ import urllib.parse
 import pytest
 import yaml
 
-from harness import thanos, victoriametrics
-from harness.daemon import ROOT, find_binary
+from harness import cortex, thanos, victoriametrics
+from harness.cortex import Cortex, Writer
+from harness.daemon import ROOT, dump_yaml, environment, find_binary
+from harness.exporter import Exporter
 from harness.http import Server, request
 from harness.victoriametrics import VictoriaMetrics
 from harness.wait import eventually, steadily
@@ -188,6 +191,91 @@ def test_a_store_of_thanos_that_is_gone_removes_nothing(follow, group, exporter,
     sidecars[1].start()
     exporter.set("jobs_waiting", JOBS // 2)
     eventually(lambda: group.size == 4, timeout=60)
+
+
+# ---- Cortex ----
+
+
+@pytest.fixture(name="tenants")
+def run_tenants(started, make_prometheus, tmp_path):
+    """A Cortex; a Prometheus for each tenant has written its jobs into it: twice as many of `billing`."""
+    if cortex.missing():
+        pytest.skip(cortex.missing())
+    server = started(Cortex(tmp_path / "cortex")).start()
+    for number, tenant in enumerate(("shop", "billing"), start=1):
+        exporter = started(Exporter())
+        exporter.set("jobs_waiting", number * JOBS)
+        make_prometheus(name=f"prometheus-{tenant}", targets=[exporter.address], remote_write=started(Writer(server, tenant)).remote_write)
+        eventually(lambda tenant=tenant, number=number: query_tenant(server, tenant) == number * JOBS, 60, what=f"the jobs of {tenant}")
+    return server
+
+
+def query_tenant(server, tenant):
+    answer = request("GET", server.url + "/prometheus/api/v1/query?query=sum(jobs_waiting)", headers={"X-Scope-OrgID": tenant})
+    assert answer.ok, answer.text
+    return sum(float(series["value"][1]) for series in answer.json["data"]["result"])
+
+
+def read_recipe_of(server, tenant="shop"):
+    recipe, = read_recipes("Cortex")
+    assert recipe["http_config"]["http_headers"]["X-Scope-OrgID"] == {"values": ["shop"]}
+    recipe["http_config"]["http_headers"]["X-Scope-OrgID"] = {"values": [tenant]}
+    return place(recipe, server.url)
+
+
+@pytest.mark.deep
+def test_cortex_gives_each_tenant_its_own_series(follow, group, tenants):
+    """The same rule, query and server: only the tenant differs."""
+    daemon = follow(read_recipe_of(tenants))
+    eventually(lambda: group.size == 4)
+    steadily(lambda: group.size == 4, 3)
+    config = yaml.safe_load(daemon.config_file.read_text(encoding="utf-8"))
+    for tenant, size in (("billing", 8), ("shop", 4)):
+        daemon.write_config({**config, "prometheus": read_recipe_of(tenants, tenant)})
+        daemon.reload()
+        eventually(lambda size=size: group.size == size)
+    daemon.write_config({**config, "prometheus": read_recipe_of(tenants, "nobody")})
+    daemon.reload()
+    eventually(lambda: reason(daemon) == "metric_unavailable")
+    steadily(lambda: group.size == 4, 3)
+
+
+@pytest.mark.deep
+def test_cortex_without_a_tenant(follow, group, tenants):
+    """The error names the cause, and no size changes."""
+    daemon = follow({"url": read_recipe_of(tenants)["url"]})
+    eventually(lambda: reason(daemon) == "metric_unavailable")
+    steadily(lambda: group.size == 1, 3)
+    assert daemon.records("decision")[-1]["input"]["proposals"][0]["error"] == "Prometheus: HTTP 401: no org id"
+    assert "no org id" in daemon.process.log_text()
+
+
+@pytest.mark.deep
+def test_cortex_and_the_commands(follow, tenants, tmp_path):
+    """`check`, also of a broken query, and `backtest`, as the page says; then both without the tenant."""
+    daemon, recipe = follow(read_recipe_of(tenants)), read_recipe_of(tenants)
+    (tmp_path / "http.yaml").write_text(dump_yaml(recipe["http_config"]))
+    (tmp_path / "none.yaml").write_text("{}\n")
+    rules = daemon.directory / "rules/rules.yaml"
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(rules.read_text(encoding="utf-8").replace("sum(jobs_waiting)", "sun(jobs_waiting)"))
+
+    def run(command, *arguments, http="http.yaml"):
+        return subprocess.run([find_binary(), command, f"--prometheus={recipe['url']}", f"--http.config.file={tmp_path / http}", *arguments],
+                              capture_output=True, text=True, check=False, timeout=120, env=environment())
+
+    done = run("check", daemon.config_file, "--values", "--require-promql")
+    assert done.returncode == 0 and "1 series: 40, average_value: 10" in done.stdout, done
+    done = run("check", daemon.config_file, "--values", "--require-promql", http="none.yaml")
+    assert done.returncode == 1 and "HTTP 401: no org id" in done.stderr, done
+    done = run("check", "--require-promql", broken)
+    assert done.returncode == 1 and 'unknown function with name "sun"' in done.stderr, done
+
+    backtest = ["--from=2m", "--step=1s", "--replicas=workers=1", "--rules", rules]
+    done = run("backtest", *backtest)
+    assert done.returncode == 0 and re.search(r"^ +after +1 +0 +1 +4 ", done.stdout, re.MULTILINE), done
+    done = run("backtest", *backtest, http="none.yaml")
+    assert done.returncode == 2 and "HTTP 401: no org id" in done.stderr, done
 
 
 TOKEN = "glc_reader"

@@ -22,16 +22,17 @@ def missing():
 
 
 class Prometheus:
-    """rules: alerting rules as in a rule file: [{"alert": ..., "expr": ..., "for": ..., "labels": {...}}]."""
+    """rules: alerting rules as in a rule file: [{"alert": ..., "expr": ..., "for": ..., "labels": {...}}]. remote_write: blocks of the
+    configuration."""
 
     def __init__(self, directory, targets=(), alertmanagers=(), rules=(), name="prometheus", external_labels=None,
-                 remote_read=(), protection=None, resend_delay="1s"):
+                 remote_read=(), remote_write=(), protection=None, resend_delay="1s"):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.address = f"127.0.0.1:{free_port()}"
         self.url = f"{'https' if protection else 'http'}://{self.address}"
         self._options = protection.options if protection else {}
-        self.remote_read = list(remote_read)
+        self.remote_read, self.remote_write = list(remote_read), list(remote_write)
         self.targets = list(targets)
         self.alertmanagers = [url.removeprefix("http://") for url in alertmanagers]
         self.external_labels = external_labels or {}
@@ -51,6 +52,7 @@ class Prometheus:
             "rule_files": ["rules.yml"],
             "scrape_configs": [{"job_name": "test", "static_configs": [{"targets": self.targets}]}],
             "remote_read": [{"url": url, "read_recent": True} for url in self.remote_read],
+            "remote_write": self.remote_write,
             "alerting": {"alertmanagers": [{"static_configs": [{"targets": self.alertmanagers}]}]},
         }))
 
