@@ -170,8 +170,7 @@ static int read_number(struct reader *reader, struct tree_value *value)
         return fail(reader, reader->at,
                     status == -ERANGE ? "real number overflow" : "invalid number");
     value->kind = TREE_INTEGER;
-    if (strcspn(reader->at, ".Ee") < size ||
-        as_number_parse_i64(reader->at, size, &value->integer) < 0) {
+    if (as_number_parse_i64(reader->at, size, &value->integer) < 0) {
         value->kind = TREE_REAL;
         value->real = real;
     }
