@@ -268,7 +268,7 @@ def test_pods_are_seen_as_they_are(plane, namespace, crew, driver):
     assert [pod["name"] for pod in seen["pods"]] == ["deleting", "failed", "pending", "running", "unready", "unsure"]
     pods = {pod.pop("name"): pod for pod in seen["pods"]}
     nothing = {"cpu": None, "memory": None}
-    alone = {"owner": "target", "owner_name": None}      # owners are not asked for
+    alone = {"owner": "target", "owner_name": None, "owner_error": None}      # owners are not asked for
     fresh = {"phase": "Pending", "ready": None, "deleting": False, "start_time": None, "ready_since": None,
              "requests": nothing, "limits": nothing, "containers": [{"name": "c0", "requests": nothing, "limits": nothing}], **alone}
     assert pods["pending"] == fresh
