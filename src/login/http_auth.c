@@ -80,7 +80,8 @@ struct as_http_auth {
     struct as_oauth2_ask oauth2;
     as_mono_time renew_again; /* a refusal is answered with new credentials from then on */
     /* by as_http_auth_refuse; generations of credentials, 0: none */
-    unsigned answered, refused; /* of the answer that is being reported; to be renewed */
+    unsigned answered; /* in the answer that is reported now */
+    unsigned refused;  /* must be renewed */
     as_mono_time refuse_again;
 };
 

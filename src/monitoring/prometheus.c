@@ -330,7 +330,8 @@ void as_prometheus_decode_error(const char *json, size_t size, char text_out[AS_
     as_str_copy_line(error.text, text_out, AS_QUERY_ERROR_MAX);
 }
 
-/* Cortex, Mimir and proxies name a missing tenant or token in one line; a page of HTML is none. */
+/* Cortex, Mimir and proxies name a missing tenant or token in one line. A page of HTML is not
+ * shown. */
 void as_prometheus_explain_status(int status, const char *body, struct as_error *error)
 {
     char first[AS_QUERY_ERROR_MAX], line[AS_QUERY_ERROR_MAX] = "";

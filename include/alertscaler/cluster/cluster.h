@@ -27,8 +27,8 @@ enum as_pod_phase {
     AS_POD_UNKNOWN
 };
 
-/* Whose a pod is that a target selects: the target's own, also through its ReplicaSet; of something
- * else, or of nothing; of an object that is gone, or cannot be read. */
+/* Whose a pod is that a target selects. OF_TARGET: the target's, also through its ReplicaSet.
+ * OF_OTHER: another object's, or nobody's. OF_GONE: the owner is gone, or it cannot be read. */
 enum as_pod_owner { AS_POD_OF_TARGET, AS_POD_OF_OTHER, AS_POD_OF_GONE, AS_POD_OWNER_COUNT };
 
 enum as_tristate { AS_FALSE, AS_TRUE, AS_UNKNOWN };

@@ -551,15 +551,21 @@ Test(kubernetes_pods, of_a_statefulset_are_its_own)
     free(owners);
 }
 
-/* The kind in between is looked up. The target is there, whatever becomes of that. */
-Test(kubernetes_pods, of_a_custom_resource_belong_through_any_kind)
+/* A target of a custom kind; Jobs are known to the API server, too. */
+static struct as_target_ref *make_fleet(void)
 {
-    AS_CLEANUP(as_target_ref_free_p)
-    struct as_target_ref *fleet = make_ref("example.com/v1", "Fleet", "shop", "web");
     answer(SCALE_PATH, 200, SCALE);
     observe(port, web); /* reads the answer of the setup */
     answer("/apis/example.com/v1", 200, FLEETS);
     answer("/apis/batch/v1", 200, JOBS);
+    return make_ref("example.com/v1", "Fleet", "shop", "web");
+}
+
+/* The kind in between is looked up. The target is there, whatever becomes of that. */
+Test(kubernetes_pods, of_a_custom_resource_belong_through_any_kind)
+{
+    AS_CLEANUP(as_target_ref_free_p)
+    struct as_target_ref *fleet = make_fleet();
     answer(RS_PATH("7"), 404, STATUS("gone", "\"name\":\"web-7\""));
     answer("/apis/batch/v1/namespaces/shop/jobs/load", 200, META("j-1", "u-1"));
     observe_owners(fleet, OWNED("a", JOB, "load", "j-1", "") "," OF_RS_OF_NONE);
@@ -589,11 +595,7 @@ Test(kubernetes_pods, of_a_custom_kind_that_is_forbidden_are_marked)
 {
     static const char job[] = "/apis/batch/v1/namespaces/shop/jobs/load";
     AS_CLEANUP(as_target_ref_free_p)
-    struct as_target_ref *fleet = make_ref("example.com/v1", "Fleet", "shop", "web");
-    answer(SCALE_PATH, 200, SCALE);
-    observe(port, web); /* reads the answer of the setup */
-    answer("/apis/example.com/v1", 200, FLEETS);
-    answer("/apis/batch/v1", 200, JOBS);
+    struct as_target_ref *fleet = make_fleet();
     answer(RS_PATH("1"), 200, META("rs-1", "u-1"));
     answer(job, 403, STATUS("no", ""));
     observe_owners(fleet, OWNED("a", JOB, "load", "j-1", "") "," OF_RS("b", "1") "," OWNED(
