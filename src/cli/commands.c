@@ -16,6 +16,7 @@
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/log/record.h>
 #include <alertscaler/rules/json_schema.h>
+#include <alertscaler/rules/policy.h>
 #include <alertscaler/runtime/version.h>
 
 #include "cli.h"
@@ -32,6 +33,7 @@ static const struct {
     {"decision", as_decision_encode_input_schema},
     {"decision-answer", as_decision_encode_output_schema},
     {"log", as_record_encode_schema},
+    {"crd", as_policy_append_crd},
 };
 
 /* False: there is no such schema. */

@@ -31,7 +31,7 @@ enum as_json_flags {
     AS_JSON_HTML = 2       /* <, >, &, U+2028 and U+2029 as \uXXXX too, as Go's encoder does */
 };
 
-#define AS_JSON_DEPTH_MAX 16 /* nested objects and arrays; more is a bug, asserted */
+#define AS_JSON_DEPTH_MAX 40 /* nested objects and arrays; more is a bug, asserted */
 
 struct as_json_level {
     bool is_object;

@@ -1,0 +1,28 @@
+/*
+ * ScalingPolicy (alertscaler.io/v1alpha1): scaling rules as objects of Kubernetes. A policy has one
+ * target in its own namespace, and the rules of this target, with the keys of rule files in the
+ * spelling of Kubernetes: `scale_up` is `scaleUp`, the word `memory_limits` is `MemoryLimits`.
+ *
+ * Field types and validation: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/
+ * custom-resource-definitions/. The oldest Kubernetes that takes the definition is 1.25.
+ */
+#ifndef ALERTSCALER_RULES_POLICY_H
+#define ALERTSCALER_RULES_POLICY_H
+
+#include <alertscaler/base/buf.h>
+
+#define AS_POLICY_GROUP    "alertscaler.io"
+#define AS_POLICY_VERSION  "v1alpha1"
+#define AS_POLICY_KIND     "ScalingPolicy"
+#define AS_POLICY_PLURAL   "scalingpolicies"
+#define AS_POLICY_CRD_NAME AS_POLICY_PLURAL "." AS_POLICY_GROUP
+
+/* The number of the schema, in the definition's annotation `alertscaler.io/schema`. It grows with
+ * each change, so that a program finds a definition that would prune its keys. */
+#define AS_POLICY_SCHEMA 1
+
+/* Appends the CustomResourceDefinition: compact JSON in one line, made from the tables that rule
+ * files are read by. */
+void as_policy_append_crd(struct as_buf *out);
+
+#endif

@@ -1,0 +1,658 @@
+/*
+ * The CustomResourceDefinition of ScalingPolicy: see the header. The spec comes from the tables
+ * that rule files are read by, in the form of objects:
+ *
+ *   - Keys are in camelCase, word values in PascalCase.
+ *   - Each field has one type. Where a rule file has a scalar or a map, an object has the map, with
+ *     a key for the scalar (write_scalar_key).
+ *   - Texts, lists and maps are bounded, because the API server bounds the cost of CEL rules.
+ *   - Patterns are RE2's. The spec has no defaults: keys that are not set are inherited at the
+ *     load.
+ */
+#include <alertscaler/rules/policy.h>
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/decide/target_kind.h>
+#include <alertscaler/doc/json_writer.h>
+#include <alertscaler/model/action.h>
+#include <alertscaler/rules/provider_kind.h>
+#include <alertscaler/rules/tables.h>
+
+#define TEXT_MAX     1024 /* characters */
+#define QUERY_MAX    8192
+#define MESSAGE_MAX  32768 /* of a condition, as metav1.Condition has it */
+#define LIST_MAX     64
+#define RULES_MAX    50
+#define MATCHERS_MAX 16
+
+#define LINE     "^[^\\x00-\\x1f\\x7f]+$"
+#define NAME     "^[a-zA-Z0-9_.-]+$"
+#define DURATION "^(0|([0-9]+(y|w|d|h|m|s|ms))+)$"
+#define PERCENT  "^(0|[1-9][0-9]*)([.][0-9]{1,3})?%$"
+#define TIME     "^[0-9]{4}-[0-9]{2}-[0-9]{2}T"
+#define SUFFIX   "([eE][+-]?[0-9]+|[KMGTPE]i|[numkMGTPE])?"
+#define QUANTITY "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)" SUFFIX "$"
+#define AMOUNT   "^([0-9]+(" SUFFIX "|([.][0-9]{1,3})?%))$" /* an integer, a quantity, a percentage \
+                                                             */
+
+/* Keys of rule files that a policy lacks: it has one target, in its own namespace. */
+static const struct {
+    const char *table, *key;
+} hidden[] = {
+    {"target", "nodes"},       {"target", "pool"},          {"target", "allow"},
+    {"target", "after"},       {"rule", "target"},          {"rule", "receivers"},
+    {"kubernetes", "cluster"}, {"kubernetes", "namespace"}, {"node_group", "url"},
+};
+
+static bool is_hidden(const char *table, const char *key)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(hidden); i++)
+        if (strcmp(hidden[i].table, table) == 0 && strcmp(hidden[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * Spelling.
+ */
+
+#define WORD_SIZE 64
+
+/* "at_least" as "atLeast", and as "AtLeast" if it `is_value`. */
+static const char *spell(const char *word, bool is_value, char out[WORD_SIZE])
+{
+    size_t size = 0;
+    bool is_upper = is_value;
+    for (; *word; word++) {
+        assert(size + 1 < WORD_SIZE);
+        if (*word == '_')
+            is_upper = true;
+        else {
+            out[size++] = (char)(is_upper ? toupper((unsigned char)*word) : *word);
+            is_upper = false;
+        }
+    }
+    out[size] = '\0';
+    return out;
+}
+
+/*
+ * Parts of a schema. A function that writes a value writes the members of its schema's object.
+ */
+
+static void crd_begin(struct as_json_writer *json, const char *key)
+{
+    as_json_write_key(json, key);
+    as_json_begin_object(json);
+}
+
+static void crd_begin_list(struct as_json_writer *json, const char *key)
+{
+    as_json_write_key(json, key);
+    as_json_begin_array(json);
+}
+
+static void write_string(struct as_json_writer *json, const char *pattern, int64_t max)
+{
+    as_json_write_member(json, "type", "string");
+    as_json_write_member_i64(json, "minLength", 1);
+    as_json_write_member_i64(json, "maxLength", max);
+    if (pattern)
+        as_json_write_member(json, "pattern", pattern);
+}
+
+static void write_integer(struct as_json_writer *json, int64_t min, int64_t max)
+{
+    as_json_write_member(json, "type", "integer");
+    as_json_write_member(json, "format", "int64");
+    if (min || max) {
+        as_json_write_member_i64(json, "minimum", min);
+        as_json_write_member_i64(json, "maximum", max);
+    }
+}
+
+/* An integer, or a text of this pattern. */
+static void write_int_or_string(struct as_json_writer *json, const char *pattern)
+{
+    as_json_write_member_bool(json, "x-kubernetes-int-or-string", true);
+    crd_begin_list(json, "anyOf");
+    as_json_begin_object(json);
+    as_json_write_member(json, "type", "integer");
+    as_json_end_object(json);
+    as_json_begin_object(json);
+    as_json_write_member(json, "type", "string");
+    as_json_end_object(json);
+    as_json_end_array(json);
+    as_json_write_member_i64(json, "maxLength", WORD_SIZE);
+    as_json_write_member(json, "pattern", pattern);
+}
+
+static void crd_write_words(struct as_json_writer *json, const char *const *words)
+{
+    char text[WORD_SIZE];
+    as_json_write_member(json, "type", "string");
+    crd_begin_list(json, "enum");
+    for (; *words; words++)
+        as_json_write_string(json, spell(*words, true, text));
+    as_json_end_array(json);
+}
+
+static void crd_write_value(struct as_json_writer *json, const struct schema_field *field);
+static void crd_write_map(struct as_json_writer *json, const struct schema *table,
+                          const struct schema_field *forms);
+
+/* The largest number of elements. */
+static int64_t get_list_max(const struct schema_field *field)
+{
+    if (field->key && strcmp(field->key, "rules") == 0)
+        return RULES_MAX;
+    if (field->key && strcmp(field->key, "match") == 0)
+        return MATCHERS_MAX;
+    return field->max && field->max < LIST_MAX ? field->max : LIST_MAX;
+}
+
+static bool has_name(const struct schema *table)
+{
+    for (const struct schema_field *field = table->fields; field->key; field++)
+        if (strcmp(field->key, "name") == 0)
+            return true;
+    return false;
+}
+
+/* Lists of maps with a name are merged by it; all others are replaced as a whole. */
+static void write_array(struct as_json_writer *json, const struct schema_field *field,
+                        const struct schema_field *element)
+{
+    const struct schema *table = element->map;
+    const bool is_named = table && has_name(table);
+    as_json_write_member(json, "type", "array");
+    if (field->when_empty)
+        as_json_write_member_i64(json, "minItems", 1);
+    as_json_write_member_i64(json, "maxItems", get_list_max(field));
+    as_json_write_member(json, "x-kubernetes-list-type", is_named ? "map" : "atomic");
+    if (is_named) {
+        crd_begin_list(json, "x-kubernetes-list-map-keys");
+        as_json_write_string(json, "name");
+        as_json_end_array(json);
+    }
+    crd_begin(json, "items");
+    crd_write_value(json, element);
+    as_json_end_object(json);
+}
+
+/* The form that is a map; NULL: none. */
+static const struct schema_field *find_map_form(const struct schema_field *forms)
+{
+    for (; forms && forms->key; forms++)
+        if (forms->type == SCHEMA_MAP)
+            return forms;
+    return NULL;
+}
+
+static bool has_form(const struct schema_field *forms, enum schema_type type)
+{
+    for (; forms->key; forms++)
+        if (forms->type == type)
+            return true;
+    return false;
+}
+
+/* A value of several forms. */
+static void write_one_form(struct as_json_writer *json, const struct schema_field *field)
+{
+    const struct schema_field *forms = field->forms, *map = find_map_form(forms);
+    if (map) {
+        crd_write_map(json, map->map, forms);
+    } else if (!forms[1].key) {
+        struct schema_field form = *forms;
+        form.key = field->key;
+        crd_write_value(json, &form);
+    } else if (has_form(forms, SCHEMA_PERCENT)) {
+        write_int_or_string(json, AMOUNT);
+    } else if (has_form(forms, SCHEMA_NUMBER) || has_form(forms, SCHEMA_QUANTITY)) {
+        write_int_or_string(json, QUANTITY);
+    } else {
+        write_string(json, LINE, TEXT_MAX);
+    }
+}
+
+static void crd_write_value(struct as_json_writer *json, const struct schema_field *field)
+{
+    static const struct schema_field line = SCHEMA_FORM(STRING);
+    const struct schema_field map = SCHEMA_FORM(MAP, .map = field->map);
+    const struct schema_field word = SCHEMA_FORM(WORD, .words = field->words);
+    const struct schema_field element = SCHEMA_FORM(SCALAR, .pattern = field->pattern);
+    switch (field->type) {
+    case SCHEMA_STRING:
+    case SCHEMA_PATH:
+    case SCHEMA_URL: write_string(json, LINE, TEXT_MAX); break;
+    case SCHEMA_TEXT:
+    case SCHEMA_QUERY: write_string(json, NULL, QUERY_MAX); break;
+    case SCHEMA_NAME: write_string(json, NAME, WORD_SIZE - 1); break;
+    case SCHEMA_SCALAR: write_string(json, field->pattern, TEXT_MAX); break;
+    case SCHEMA_PERCENT: write_string(json, PERCENT, WORD_SIZE); break;
+    case SCHEMA_TIME: write_string(json, TIME, WORD_SIZE); break;
+    case SCHEMA_DURATION: write_string(json, DURATION, WORD_SIZE); break;
+    case SCHEMA_REASON: write_string(json, NAME, WORD_SIZE); break;
+    case SCHEMA_SIZE:
+    case SCHEMA_NUMBER:
+    case SCHEMA_QUANTITY: write_int_or_string(json, QUANTITY); break;
+    case SCHEMA_INT:
+        if (field->is_count)
+            write_int_or_string(json, QUANTITY);
+        else
+            write_integer(json, field->min, field->max);
+        break;
+    case SCHEMA_BOOL: as_json_write_member(json, "type", "boolean"); break;
+    case SCHEMA_WORD: crd_write_words(json, field->words); break;
+    case SCHEMA_WORDS: write_array(json, field, &word); break;
+    case SCHEMA_STRINGS:
+    case SCHEMA_PATHS:
+    case SCHEMA_URLS: write_array(json, field, field->pattern ? &element : &line); break;
+    case SCHEMA_MAP: crd_write_map(json, field->map, NULL); break;
+    case SCHEMA_MAPS:
+    case SCHEMA_NAMED: write_array(json, field, &map); break;
+    case SCHEMA_TABLE:
+        as_json_write_member(json, "type", "object");
+        as_json_write_member_i64(json, "maxProperties", get_list_max(field));
+        crd_begin(json, "additionalProperties");
+        crd_write_value(json, &field->forms[0]);
+        as_json_end_object(json);
+        break;
+    case SCHEMA_CUSTOM: write_one_form(json, field); break;
+    }
+}
+
+static void crd_write_property(struct as_json_writer *json, const struct schema_field *field)
+{
+    char key[WORD_SIZE];
+    crd_begin(json, spell(field->key, false, key));
+    crd_write_value(json, field);
+    as_json_end_object(json);
+}
+
+/* The key of a map that has the value of a rule file's scalar: `none` for this word, `size` for a
+ * number. Other scalars have their own way to be said with the map's keys. */
+static void write_scalar_key(struct as_json_writer *json, const struct schema_field *form)
+{
+    if (form->type == SCHEMA_INT) {
+        struct schema_field size = *form;
+        size.key = "size";
+        crd_write_property(json, &size);
+    } else if (form->type == SCHEMA_WORD && strcmp(form->words[0], "none") == 0) {
+        crd_begin(json, "none");
+        as_json_write_member(json, "type", "boolean");
+        crd_begin_list(json, "enum");
+        as_json_write_bool(json, true);
+        as_json_end_array(json);
+        as_json_end_object(json);
+    }
+}
+
+/*
+ * Addresses of targets: rows of their own (decide/target_kind.h, rules/provider_kind.h).
+ */
+
+/* A key may have the same name in groups of several types. */
+static bool is_first_group_key(const struct as_provider_kind *kind, const char *key)
+{
+    for (size_t i = 0; as_provider_kinds[i] != kind; i++)
+        for (const struct as_provider_key *row = as_provider_kinds[i]->group_keys; row->key; row++)
+            if (strcmp(row->key, key) == 0)
+                return false;
+    return true;
+}
+
+static void write_provider_keys(struct as_json_writer *json)
+{
+    for (size_t i = 0; as_provider_kinds[i]; i++)
+        for (const struct as_provider_key *row = as_provider_kinds[i]->group_keys; row->key; row++)
+            if (!is_hidden("node_group", row->key) &&
+                is_first_group_key(as_provider_kinds[i], row->key))
+                crd_write_property(json,
+                                   &(struct schema_field){.key = row->key, .type = SCHEMA_STRING});
+}
+
+static void crd_write_address(struct as_json_writer *json, const struct as_target_kind *kind)
+{
+    char key[WORD_SIZE];
+    crd_begin(json, spell(kind->word, false, key));
+    as_json_write_member(json, "type", "object");
+    crd_begin(json, "properties");
+    for (const struct as_address_key *row = kind->keys; row->is_valid; row++) {
+        if (!row->key)
+            write_provider_keys(json);
+        else if (!is_hidden(kind->word, row->key))
+            crd_write_property(json, &(struct schema_field){
+                                         .key = row->key,
+                                         .type = row->is_number ? SCHEMA_INT
+                                                 : row->is_flag ? SCHEMA_BOOL
+                                                                : SCHEMA_STRING,
+                                         .max = row->is_number ? AS_SIZE_MAX : 0,
+                                     });
+    }
+    as_json_end_object(json);
+    crd_begin_list(json, "required");
+    for (const struct as_address_key *row = kind->keys; row->is_valid; row++)
+        if (row->is_required)
+            as_json_write_string(json, row->key);
+    as_json_end_array(json);
+    as_json_end_object(json);
+}
+
+static void crd_write_addresses(struct as_json_writer *json)
+{
+    for (size_t i = 0; as_target_kinds[i]; i++)
+        if (as_target_kinds[i] != &as_target_kind_pool)
+            crd_write_address(json, as_target_kinds[i]);
+}
+
+/*
+ * Maps.
+ */
+
+/* Exactly one of the keys, or at most one, as a rule of CEL. */
+static void crd_write_choice(struct as_json_writer *json, const char *const *keys, bool is_optional)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf rule = AS_BUF_INIT(4096);
+    AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(4096);
+    char text[WORD_SIZE];
+    as_buf_append_str(&rule, "[");
+    as_buf_append_str(&message, is_optional ? "at most one of " : "exactly one of ");
+    for (size_t i = 0; keys[i]; i++) {
+        as_buf_printf(&rule, "%shas(self.%s)", i > 0 ? ", " : "", spell(keys[i], false, text));
+        as_buf_printf(&message, "%s`%s`", i > 0 ? ", " : "", text);
+    }
+    as_buf_printf(&rule, "].filter(x, x).size() %s 1", is_optional ? "<=" : "==");
+    as_buf_append_str(&message, is_optional ? " is allowed" : " is needed");
+    as_json_begin_object(json);
+    as_json_write_key(json, "rule");
+    as_json_write_string_size(json, rule.data, rule.size);
+    as_json_write_key(json, "message");
+    as_json_write_string_size(json, message.data, message.size);
+    as_json_end_object(json);
+}
+
+static bool is_target(const struct schema *table)
+{
+    return table == &schema_target;
+}
+
+static void crd_write_choices(struct as_json_writer *json, const struct schema *table)
+{
+    static const char *const addresses[] = {"kubernetes", "node_group", NULL};
+    if (!table->choices && !is_target(table))
+        return;
+    crd_begin_list(json, "x-kubernetes-validations");
+    for (const struct schema_choice *choice = table->choices; choice && choice->keys; choice++)
+        crd_write_choice(json, choice->keys, choice->is_optional);
+    if (is_target(table))
+        crd_write_choice(json, addresses, false);
+    as_json_end_array(json);
+}
+
+/* `forms`: the other forms of the value beside the map; NULL: none. Then no key is required,
+ * because the scalar's key may be the only one. */
+static void crd_write_map(struct as_json_writer *json, const struct schema *table,
+                          const struct schema_field *forms)
+{
+    char key[WORD_SIZE];
+    const bool has_scalar = forms && forms[1].key;
+    as_json_write_member(json, "type", "object");
+    crd_begin(json, "properties");
+    for (const struct schema *at = table; at; at = at->base)
+        for (const struct schema_field *field = at->fields; field->key; field++)
+            if (!is_hidden(table->name, field->key))
+                crd_write_property(json, field);
+    if (is_target(table))
+        crd_write_addresses(json);
+    for (const struct schema_field *form = forms; form && form->key; form++)
+        write_scalar_key(json, form);
+    as_json_end_object(json);
+    if (!has_scalar) {
+        crd_begin_list(json, "required");
+        for (const struct schema_field *field = table->fields; field->key; field++)
+            if (field->is_required && !is_hidden(table->name, field->key))
+                as_json_write_string(json, spell(field->key, false, key));
+        as_json_end_array(json);
+        crd_write_choices(json, table);
+    }
+}
+
+/*
+ * The status, and what else the definition has.
+ */
+
+static const struct schema_field status_target_fields[] = {
+    {.key = "up", .type = SCHEMA_STRING}, {.key = "down", .type = SCHEMA_STRING}, {0}};
+static const struct schema status_locked = {.name = "status.lockedUntil",
+                                            .fields = status_target_fields};
+
+static const struct schema_field status_decision_fields[] = {
+    {.key = "time", .type = SCHEMA_STRING},  {.key = "reason", .type = SCHEMA_STRING},
+    {.key = "message", .type = SCHEMA_TEXT}, {.key = "rule", .type = SCHEMA_STRING},
+    {.key = "id", .type = SCHEMA_STRING},    {0}};
+static const struct schema status_decision = {.name = "status.lastDecision",
+                                              .fields = status_decision_fields};
+
+static const struct schema_field status_rule_fields[] = {
+    {.key = "name", .type = SCHEMA_STRING, .is_required = true},
+    {.key = "value", .type = SCHEMA_STRING},
+    {.key = "goal", .type = SCHEMA_STRING},
+    {.key = "desired", .type = SCHEMA_INT},
+    {.key = "reason", .type = SCHEMA_STRING},
+    {.key = "message", .type = SCHEMA_TEXT},
+    {.key = "alerts", .type = SCHEMA_INT},
+    {0}};
+static const struct schema status_rule = {.name = "status.rules", .fields = status_rule_fields};
+
+static const struct schema_field status_fields[] = {
+    {.key = "observedGeneration", .type = SCHEMA_INT},
+    {.key = "target", .type = SCHEMA_STRING},
+    {.key = "size", .type = SCHEMA_INT},
+    {.key = "desired", .type = SCHEMA_INT},
+    {.key = "min", .type = SCHEMA_INT},
+    {.key = "max", .type = SCHEMA_INT},
+    {.key = "value", .type = SCHEMA_STRING},
+    {.key = "goal", .type = SCHEMA_STRING},
+    {.key = "locked", .type = SCHEMA_STRING},
+    {.key = "lastScaleTime", .type = SCHEMA_STRING},
+    {.key = "lockedUntil", .type = SCHEMA_MAP, .map = &status_locked},
+    {.key = "lastDecision", .type = SCHEMA_MAP, .map = &status_decision},
+    {.key = "rules", .type = SCHEMA_MAPS, .map = &status_rule},
+    {0}};
+
+/* metav1.Condition: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/ */
+static void write_conditions(struct as_json_writer *json)
+{
+    static const char *const needed[] = {"type", "status", "lastTransitionTime", "reason",
+                                         "message"};
+    static const char *const statuses[] = {"True", "False", "Unknown", NULL};
+    crd_begin(json, "conditions");
+    as_json_write_member(json, "type", "array");
+    as_json_write_member_i64(json, "maxItems", LIST_MAX);
+    as_json_write_member(json, "x-kubernetes-list-type", "map");
+    crd_begin_list(json, "x-kubernetes-list-map-keys");
+    as_json_write_string(json, "type");
+    as_json_end_array(json);
+    crd_begin(json, "items");
+    as_json_write_member(json, "type", "object");
+    crd_begin(json, "properties");
+    crd_begin(json, "type");
+    write_string(json, "^[A-Za-z]+$", TEXT_MAX);
+    as_json_end_object(json);
+    crd_begin(json, "status");
+    crd_write_words(json, statuses);
+    as_json_end_object(json);
+    crd_begin(json, "observedGeneration");
+    write_integer(json, 0, INT64_MAX);
+    as_json_end_object(json);
+    crd_begin(json, "lastTransitionTime");
+    as_json_write_member(json, "type", "string");
+    as_json_write_member(json, "format", "date-time");
+    as_json_end_object(json);
+    crd_begin(json, "reason");
+    write_string(json, "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$", TEXT_MAX);
+    as_json_end_object(json);
+    crd_begin(json, "message");
+    as_json_write_member(json, "type", "string");
+    as_json_write_member_i64(json, "maxLength", MESSAGE_MAX);
+    as_json_end_object(json);
+    as_json_end_object(json);
+    crd_begin_list(json, "required");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(needed); i++)
+        as_json_write_string(json, needed[i]);
+    as_json_end_array(json);
+    as_json_end_object(json);
+    as_json_end_object(json);
+}
+
+/* The default makes kstatus report "in progress" before the first look. */
+static void write_status(struct as_json_writer *json)
+{
+    crd_begin(json, "status");
+    as_json_write_member(json, "type", "object");
+    crd_begin(json, "default");
+    as_json_write_member_i64(json, "observedGeneration", -1);
+    as_json_end_object(json);
+    crd_begin(json, "properties");
+    for (const struct schema_field *field = status_fields; field->key; field++)
+        crd_write_property(json, field);
+    write_conditions(json);
+    as_json_end_object(json);
+    as_json_end_object(json);
+}
+
+static void write_spec(struct as_json_writer *json)
+{
+    static const char *const modes[] = {"Live", "Shadow", NULL};
+    static const struct schema_field rules = {.key = "rules",
+                                              .type = SCHEMA_MAPS,
+                                              .map = &schema_rule,
+                                              .when_empty = "at least one rule is needed"};
+    crd_begin(json, "spec");
+    as_json_write_member(json, "type", "object");
+    crd_begin(json, "properties");
+    crd_begin(json, "mode");
+    crd_write_words(json, modes);
+    as_json_end_object(json);
+    crd_begin(json, "target");
+    crd_write_map(json, &schema_target, NULL);
+    as_json_end_object(json);
+    crd_write_property(json, &rules);
+    as_json_end_object(json);
+    crd_begin_list(json, "required");
+    as_json_write_string(json, "target");
+    as_json_write_string(json, "rules");
+    as_json_end_array(json);
+    as_json_end_object(json);
+}
+
+static void write_columns(struct as_json_writer *json)
+{
+    static const struct {
+        const char *name, *type, *path;
+        bool is_wide;
+    } columns[] = {
+        {"Target", "string", ".status.target", false},
+        {"Size", "integer", ".status.size", false},
+        {"Desired", "integer", ".status.desired", false},
+        {"Min", "integer", ".status.min", false},
+        {"Max", "integer", ".status.max", false},
+        {"Reason", "string", ".status.lastDecision.reason", false},
+        {"Ready", "string", ".status.conditions[?(@.type==\"Ready\")].status", false},
+        {"Value", "string", ".status.value", true},
+        {"Goal", "string", ".status.goal", true},
+        {"Locked", "string", ".status.locked", true},
+        {"Rule", "string", ".status.lastDecision.rule", true},
+        {"Age", "date", ".metadata.creationTimestamp", false},
+    };
+    crd_begin_list(json, "additionalPrinterColumns");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(columns); i++) {
+        as_json_begin_object(json);
+        as_json_write_member(json, "name", columns[i].name);
+        as_json_write_member(json, "type", columns[i].type);
+        as_json_write_member(json, "jsonPath", columns[i].path);
+        as_json_write_member_i64(json, "priority", columns[i].is_wide);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
+static void write_version(struct as_json_writer *json)
+{
+    static const char *const texts[] = {"apiVersion", "kind"};
+    as_json_write_member(json, "name", AS_POLICY_VERSION);
+    as_json_write_member_bool(json, "served", true);
+    as_json_write_member_bool(json, "storage", true);
+    crd_begin(json, "subresources");
+    crd_begin(json, "status");
+    as_json_end_object(json);
+    as_json_end_object(json);
+    write_columns(json);
+    crd_begin(json, "schema");
+    crd_begin(json, "openAPIV3Schema");
+    as_json_write_member(json, "type", "object");
+    crd_begin(json, "properties");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++) {
+        crd_begin(json, texts[i]);
+        as_json_write_member(json, "type", "string");
+        as_json_end_object(json);
+    }
+    crd_begin(json, "metadata");
+    as_json_write_member(json, "type", "object");
+    as_json_end_object(json);
+    write_spec(json);
+    write_status(json);
+    as_json_end_object(json);
+    crd_begin_list(json, "required");
+    as_json_write_string(json, "spec");
+    as_json_end_array(json);
+    as_json_end_object(json);
+    as_json_end_object(json);
+}
+
+void as_policy_append_crd(struct as_buf *out)
+{
+    struct as_json_writer json;
+    char number[WORD_SIZE];
+    (void)snprintf(number, sizeof(number), "%d", AS_POLICY_SCHEMA);
+    as_json_init(&json, out, AS_JSON_ANY_ORDER);
+    as_json_begin_object(&json);
+    as_json_write_member(&json, "apiVersion", "apiextensions.k8s.io/v1");
+    as_json_write_member(&json, "kind", "CustomResourceDefinition");
+    crd_begin(&json, "metadata");
+    as_json_write_member(&json, "name", AS_POLICY_CRD_NAME);
+    crd_begin(&json, "annotations");
+    as_json_write_member(&json, AS_POLICY_GROUP "/schema", number);
+    as_json_end_object(&json);
+    as_json_end_object(&json);
+    crd_begin(&json, "spec");
+    as_json_write_member(&json, "group", AS_POLICY_GROUP);
+    as_json_write_member(&json, "scope", "Namespaced");
+    crd_begin(&json, "names");
+    as_json_write_member(&json, "plural", AS_POLICY_PLURAL);
+    as_json_write_member(&json, "singular", "scalingpolicy");
+    as_json_write_member(&json, "kind", AS_POLICY_KIND);
+    as_json_write_member(&json, "listKind", AS_POLICY_KIND "List");
+    crd_begin_list(&json, "shortNames");
+    as_json_write_string(&json, "scp");
+    as_json_end_array(&json);
+    crd_begin_list(&json, "categories");
+    as_json_write_string(&json, "autoscaling");
+    as_json_end_array(&json);
+    as_json_end_object(&json);
+    crd_begin_list(&json, "versions");
+    as_json_begin_object(&json);
+    write_version(&json);
+    as_json_end_object(&json);
+    as_json_end_array(&json);
+    as_json_end_object(&json);
+    as_json_end_object(&json);
+}

@@ -1,0 +1,125 @@
+"""ScalingPolicy in a real API server: its definition, made from the tables of rule files, and what the API server accepts and refuses."""
+import copy
+import json
+import subprocess
+
+import pytest
+import yaml
+
+from harness.daemon import find_binary
+from harness.wait import eventually
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions")]
+
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/scalingpolicies.alertscaler.io"
+POLICY = yaml.safe_load("""
+apiVersion: alertscaler.io/v1alpha1
+kind: ScalingPolicy
+metadata: {name: checkout}
+spec:
+  mode: Live
+  target:
+    kubernetes: {kind: Deployment, name: checkout}
+    min: 2
+    max: 20
+    cooldown: {up: 1m, down: 10m}
+    tolerance: {up: 5%}
+    schedules: [{name: day, from: "08:00", to: "20:00", timezone: Europe/Berlin, min: 4, end: Min}]
+  rules:
+    - name: slow
+      match: ['alertname="CheckoutLatencyHigh"']
+      scaleUp: {by: 50%}
+      onResolved: {giveBack: {}}
+      guard: {query: 'up{job="checkout"} == 1'}
+    - name: requests
+      always: true
+      track: {averageValue: "50", query: 'sum(rate(http_requests_total{namespace="shop",app="checkout"}[1m]))'}
+    - name: memory
+      always: true
+      track: {utilization: 80%, of: MemoryLimits, perPod: true, query: 'sum by (pod) (container_memory_working_set_bytes)'}
+      approval: {none: true}
+    - name: queue
+      match: ['alertname="Queue"']
+      scaleTo: {value: {query: 'sum(queue)'}, steps: [{from: 0, size: 2}, {from: 500m, size: 4}]}
+    - name: fixed
+      match: ['alertname="Fixed"']
+      scaleTo: {size: 3}
+      guard: {none: true}
+    - name: busy
+      match: ['alertname="Busy"']
+      scaleUp: {value: {annotation: load}, steps: [{above: "1.5", by: 2}, {above: 3, by: 100%, atLeast: 3}]}
+""")
+
+
+def change(*path, to):
+    """The policy with another value at the path; `...` as the value removes the key."""
+    policy = copy.deepcopy(POLICY)
+    at = policy
+    for key in path[:-1]:
+        at = at[key]
+    if to is ...:
+        del at[path[-1]]
+    else:
+        at[path[-1]] = to
+    return policy
+
+
+@pytest.fixture
+def definition(control_plane):
+    text = subprocess.run([find_binary(), "schema", "crd"], capture_output=True, text=True, check=True).stdout
+    assert len(text) < 200 * 1024
+    control_plane.kubectl("apply", "--server-side", "-f", "-", stdin=text)
+    item = control_plane.admin.wait(CRD, lambda crd: any(c["type"] == "Established" and c["status"] == "True"
+                                                          for c in crd.get("status", {}).get("conditions", [])))
+    eventually(lambda: "scalingpolicies" in control_plane.kubectl("api-resources", "--api-group=alertscaler.io", "-o", "name").stdout)
+    return item
+
+
+@pytest.fixture
+def apply(control_plane, namespace, definition):
+    """apply(policy): kubectl apply, as a user; the finished process."""
+    def run(policy, *arguments):
+        return control_plane.kubectl("apply", "-n", namespace, *arguments, "-f", "-", stdin=json.dumps(policy), check=False)
+    return run
+
+
+def test_the_definition_is_structural(definition):
+    conditions = {c["type"]: c["status"] for c in definition["status"]["conditions"]}
+    assert "NonStructuralSchema" not in conditions and conditions["NamesAccepted"] == "True"
+    assert definition["spec"]["names"]["shortNames"] == ["scp"] and "all" not in definition["spec"]["names"]["categories"]
+
+
+def test_a_policy_is_kept_as_it_was_written(apply, control_plane, namespace):
+    done = apply(POLICY, "--server-side")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    item = json.loads(control_plane.kubectl("get", "scp", "checkout", "-n", namespace, "-o", "json").stdout)
+    assert item["spec"] == POLICY["spec"] and item["status"] == {"observedGeneration": -1}
+    columns = control_plane.kubectl("get", "scp", "-n", namespace).stdout.splitlines()[0].split()
+    assert columns == ["NAME", "TARGET", "SIZE", "DESIRED", "MIN", "MAX", "REASON", "READY", "AGE"]
+
+
+RULE = ("spec", "rules", 0)
+
+
+@pytest.mark.parametrize("policy, message", [
+    (change("spec", "target", "max", to=...), "spec.target.max"),
+    (change("spec", "target", "max", to="many"), "spec.target.max"),
+    (change("spec", "target", "maxx", to=3), 'unknown field "spec.target.maxx"'),
+    (change("spec", "target", "kubernetes", "namespace", to="kube-system"), 'unknown field "spec.target.kubernetes.namespace"'),
+    (change("spec", "target", "allow", to={}), 'unknown field "spec.target.allow"'),
+    (change("spec", "target", "kubernetes", to=...), "exactly one of `kubernetes`, `nodeGroup` is needed"),
+    (change("spec", "target", "cooldown", "up", to="soon"), "spec.target.cooldown.up"),
+    (change(*RULE, "always", to=True), "exactly one of `match`, `always` is needed"),
+    (change(*RULE, "scaleUp", to=...), "exactly one of `scaleUp`"),
+    (change(*RULE, "scaleUp", to={"by": "50 %"}), "spec.rules[0].scaleUp.by"),
+    (change(*RULE, "onResolved", to="GiveBack"), ".onResolved: expected map"),
+    (change(*RULE, "match", to=[]), "spec.rules[0].match"),
+    (change(*RULE, "match", to=["a=\"b\""] * 17), "spec.rules[0].match"),
+    (change(*RULE, "name", to="queue"), "duplicate entries for key"),
+    (change("spec", "rules", to=[]), "spec.rules"),
+    (change("spec", "rules", 2, "track", "of", to="memory_limits"), '"MemoryLimits"'),
+    (change("spec", "mode", to="Dry"), '"Shadow"'),
+])
+def test_the_api_server_refuses_a_wrong_policy(apply, policy, message):
+    done = apply(policy, "--server-side", "--dry-run=server") if "unknown" not in message else apply(policy, "--validate=strict")
+    assert done.returncode != 0 and message in done.stderr, done.stderr
