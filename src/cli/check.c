@@ -40,6 +40,7 @@
 #include <alertscaler/monitoring/prometheus.h>
 #include <alertscaler/rules/config.h>
 #include <alertscaler/rules/external_url.h>
+#include <alertscaler/rules/policy.h>
 #include <alertscaler/rules/rule_queries.h>
 #include <alertscaler/rules/web_config.h>
 #include <alertscaler/tools/lint.h>
@@ -966,7 +967,7 @@ static void queries_init(struct queries *queries, const struct as_config *config
     queries->trees = as_xcalloc(config->rule_file_count + 1, sizeof(struct as_yaml_tree *));
     for (size_t i = 0; i < config->rule_file_count; i++) {
         struct as_yaml_tree *tree;
-        if (as_yaml_load(config->rule_files[i], &reported, &tree) != AS_YAML_OK)
+        if (as_rule_file_load(config->rule_files[i], &reported, &tree) != AS_YAML_OK)
             continue;
         queries->trees[queries->tree_count++] = tree;
         as_rule_queries_visit(tree, collect_query, queries);

@@ -119,6 +119,19 @@ bool schema_is_name(const char *text)
     return size > 0 && size <= SCHEMA_NAME_MAX && text[size] == '\0';
 }
 
+/* A name; or in an object's tree names with slashes between them. */
+static bool is_name_here(const struct loader *loader, const char *text)
+{
+    const char *slash;
+    for (; loader->tree && as_yaml_is_rewritten(loader->tree) && (slash = strchr(text, '/'));
+         text = slash + 1) {
+        AS_CLEANUP(as_free_p) char *part = as_xstrndup(text, (size_t)(slash - text));
+        if (!schema_is_name(part))
+            return false;
+    }
+    return schema_is_name(text);
+}
+
 static bool parse_path(struct loader *loader, const struct as_yaml_node *node, const char **out)
 {
     if (!is_line(loader, node))
@@ -350,7 +363,7 @@ static bool schema_parse_name(struct loader *loader, const struct as_yaml_node *
 {
     if (!schema_is_text(loader, node))
         return false;
-    if (!schema_is_name(node->text)) {
+    if (!is_name_here(loader, node->text)) {
         loader_report(loader, node, SCHEMA_EXPECTED_NAME);
         return false;
     }
@@ -640,7 +653,7 @@ static bool parse_named(struct loader *loader, const struct schema_field *field,
         const struct as_yaml_node *key = map->pairs[i].key;
         char *element = elements + i * field->map->size;
         *(const char **)(void *)element = as_arena_strdup(loader->arena, key->text);
-        if (!schema_is_name(key->text))
+        if (!is_name_here(loader, key->text))
             loader_report(loader, key, SCHEMA_EXPECTED_NAME);
         schema_parse(loader, field->map, map->pairs[i].value, key, element);
     }

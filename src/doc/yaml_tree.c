@@ -225,6 +225,7 @@ struct as_yaml_tree {
     struct yaml_source source;
     struct as_arena arena;
     const struct as_yaml_node *root;
+    as_yaml_respell_fn *respell; /* NULL: the root is that of the file */
 };
 
 static const struct yaml_source *yaml_get_source(const struct as_yaml_tree *tree)
@@ -374,6 +375,8 @@ void as_yaml_vreport(const struct as_yaml_tree *tree, const struct as_yaml_node 
 {
     char message[MESSAGE_SIZE];
     vsnprintf(message, sizeof(message), format, arguments);
+    if (tree->respell)
+        tree->respell(message);
     yaml_source_report(yaml_get_source(tree), node->place, severity, show, diagnostics, message);
 }
 
@@ -1090,6 +1093,23 @@ struct as_yaml_tree *as_yaml_free(struct as_yaml_tree *tree)
     as_arena_deinit(&tree->arena);
     free(tree);
     return NULL;
+}
+
+struct as_arena *as_yaml_get_arena(struct as_yaml_tree *tree)
+{
+    return &tree->arena;
+}
+
+void as_yaml_rewrite(struct as_yaml_tree *tree, const struct as_yaml_node *root,
+                     as_yaml_respell_fn *respell)
+{
+    tree->root = root;
+    tree->respell = respell;
+}
+
+bool as_yaml_is_rewritten(const struct as_yaml_tree *tree)
+{
+    return tree->respell;
 }
 
 const struct as_yaml_node *as_yaml_get_root(const struct as_yaml_tree *tree)

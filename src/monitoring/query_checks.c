@@ -23,6 +23,7 @@
 #include <alertscaler/doc/yaml_tree.h>
 #include <alertscaler/model/promql.h>
 #include <alertscaler/model/template.h>
+#include <alertscaler/rules/policy.h>
 #include <alertscaler/rules/rule_queries.h>
 
 enum item_state { ITEM_WAITING, ITEM_UNDER_WAY, ITEM_CHECKED };
@@ -152,7 +153,7 @@ static void on_log_due(void *context)
     checks->log = NULL;
     for (size_t i = 0; checks->config && i < checks->config->rule_file_count; i++) {
         AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
-        if (as_yaml_load(checks->config->rule_files[i], &reported, &tree) == AS_YAML_OK)
+        if (as_rule_file_load(checks->config->rule_files[i], &reported, &tree) == AS_YAML_OK)
             as_rule_queries_visit(tree, log_rule_query, checks);
     }
     as_diagnostics_deinit(&reported);

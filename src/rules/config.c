@@ -24,6 +24,7 @@
 #include <alertscaler/doc/schema.h>
 #include <alertscaler/doc/yaml_tree.h>
 #include <alertscaler/model/scope.h>
+#include <alertscaler/rules/policy.h>
 
 #include "config_private.h"
 #include "resolve.h"
@@ -178,7 +179,7 @@ enum as_config_kind as_config_find_kind(const char *path)
 {
     struct as_diagnostics ignored = AS_DIAGNOSTICS_INIT;
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
-    int status = as_yaml_load(path, &ignored, &tree);
+    int status = as_rule_file_load(path, &ignored, &tree);
     as_diagnostics_deinit(&ignored);
     const struct as_yaml_node *root = status >= 0 ? as_yaml_get_root(tree) : NULL;
     bool is_rules = as_yaml_find(root, "rules") || as_yaml_find(root, "targets");
@@ -558,7 +559,7 @@ static void config_load_trees(struct loading *loading)
                                                        .message = "more than 10000 rule files"});
             return;
         }
-        if (as_yaml_load(loading->files.names[i], loading->diagnostics, &tree) < 0)
+        if (as_rule_file_load(loading->files.names[i], loading->diagnostics, &tree) < 0)
             continue;
         loading->trees = as_xgrow(loading->trees, loading->tree_count, &loading->tree_capacity,
                                   sizeof(struct as_yaml_tree *));

@@ -8,6 +8,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/rules/policy.h>
 
 #include "lint_run.h"
 
@@ -216,7 +217,7 @@ static bool load_trees(struct lint_run *run)
     const struct as_config *config = run->config;
     run->trees = as_xcalloc(config->rule_file_count + 1, sizeof(struct as_yaml_tree *));
     for (size_t i = 0; i < config->rule_file_count; i++) {
-        int status = as_yaml_load(config->rule_files[i], run->diagnostics, &run->trees[i]);
+        int status = as_rule_file_load(config->rule_files[i], run->diagnostics, &run->trees[i]);
         if (status < 0)
             return false;
         run->tree_count++;

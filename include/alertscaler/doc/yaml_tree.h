@@ -80,6 +80,17 @@ int as_yaml_load_documents(const char *path, struct as_diagnostics *diagnostics,
                            struct as_yaml_tree **tree_out) AS_MUST_USE;
 struct as_yaml_tree *as_yaml_free(struct as_yaml_tree *tree);
 
+/*
+ * A tree in another form, made of nodes with the places of the first one: the new root takes the
+ * place of the old one. Its nodes and texts are in the memory of as_yaml_get_arena. `respell`
+ * changes a message's words, in place, to those that stand in the file.
+ */
+typedef void as_yaml_respell_fn(char *message);
+struct as_arena *as_yaml_get_arena(struct as_yaml_tree *tree);
+void as_yaml_rewrite(struct as_yaml_tree *tree, const struct as_yaml_node *root,
+                     as_yaml_respell_fn *respell);
+bool as_yaml_is_rewritten(const struct as_yaml_tree *tree);
+
 const struct as_yaml_node *as_yaml_get_root(const struct as_yaml_tree *tree);
 const char *as_yaml_get_file(const struct as_yaml_tree *tree);
 const char *as_yaml_get_text(const struct as_yaml_tree *tree, size_t *size_out);

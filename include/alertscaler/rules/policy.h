@@ -9,7 +9,9 @@
 #ifndef ALERTSCALER_RULES_POLICY_H
 #define ALERTSCALER_RULES_POLICY_H
 
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/doc/yaml_tree.h>
 
 #define AS_POLICY_GROUP    "alertscaler.io"
 #define AS_POLICY_VERSION  "v1alpha1"
@@ -24,5 +26,14 @@
 /* Appends the CustomResourceDefinition: compact JSON in one line, made from the tables that rule
  * files are read by. */
 void as_policy_append_crd(struct as_buf *out);
+
+/*
+ * As as_yaml_load, for a rule file or a policy in a file. The tree of a policy is that of the rule
+ * file that the policy means: `targets` with NAMESPACE/POLICY, and `rules` with
+ * NAMESPACE/POLICY/RULE. Its nodes have the places of the policy's nodes, and messages have the
+ * policy's spelling. A key that no policy has is an error: AS_YAML_FLAWED.
+ */
+int as_rule_file_load(const char *path, struct as_diagnostics *diagnostics,
+                      struct as_yaml_tree **tree_out) AS_MUST_USE;
 
 #endif

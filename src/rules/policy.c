@@ -1,11 +1,12 @@
 /*
- * The CustomResourceDefinition of ScalingPolicy: see the header. The spec comes from the tables
- * that rule files are read by, in the form of objects:
+ * ScalingPolicy: its CustomResourceDefinition, and the rule file that a policy means. Both come
+ * from the tables that rule files are read by. The form of objects differs from that of files:
  *
  *   - Keys are in camelCase, word values in PascalCase.
  *   - Each field has one type. Where a rule file has a scalar or a map, an object has the map, with
  *     a key for the scalar (write_scalar_key).
  *   - Texts, lists and maps are bounded, because the API server bounds the cost of CEL rules.
+ *   - Sizes, values and thresholds are integers or texts with Kubernetes' quantities.
  *   - Patterns are RE2's. The spec has no defaults: keys that are not set are inherited at the
  *     load.
  */
@@ -38,8 +39,9 @@
 #define TIME     "^[0-9]{4}-[0-9]{2}-[0-9]{2}T"
 #define SUFFIX   "([eE][+-]?[0-9]+|[KMGTPE]i|[numkMGTPE])?"
 #define QUANTITY "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)" SUFFIX "$"
-#define AMOUNT   "^([0-9]+(" SUFFIX "|([.][0-9]{1,3})?%))$" /* an integer, a quantity, a percentage \
-                                                             */
+#define AMOUNT                                                                                     \
+    "^([0-9]+(" SUFFIX "|([.][0-9]{1,3})?%))$" /* an integer, a quantity, a percentage             \
+                                                */
 
 /* Keys of rule files that a policy lacks: it has one target, in its own namespace. */
 static const struct {
@@ -655,4 +657,465 @@ void as_policy_append_crd(struct as_buf *out)
     as_json_end_array(&json);
     as_json_end_object(&json);
     as_json_end_object(&json);
+}
+
+/*
+ * The rule file that a policy means: the same keys with the same places, in the spelling of rule
+ * files. Keys that no policy has are reported here; all other checks are those of rule files.
+ */
+
+static struct as_yaml_node *copy_node(struct loader *loader, const struct as_yaml_node *node)
+{
+    struct as_yaml_node *copy = as_arena_alloc(loader->arena, 1, sizeof(*copy));
+    *copy = *node;
+    return copy;
+}
+
+/* A scalar at the place of `at`; `text` is valid as long as the loader's arena. */
+static const struct as_yaml_node *make_text(struct loader *loader, const struct as_yaml_node *at,
+                                            const char *text)
+{
+    struct as_yaml_node *node = as_arena_alloc(loader->arena, 1, sizeof(*node));
+    *node = (struct as_yaml_node){
+        .kind = AS_YAML_SCALAR, .place = at->place, .text = text, .size = strlen(text)};
+    return node;
+}
+
+/* A map at the place of `at`, with room for `count` pairs. */
+struct map_builder {
+    struct as_yaml_node *node;
+    struct as_yaml_pair *pairs;
+};
+
+static struct map_builder begin_map(struct loader *loader, const struct as_yaml_node *at,
+                                    size_t count)
+{
+    struct map_builder builder = {as_arena_alloc(loader->arena, 1, sizeof(*builder.node)),
+                                  as_arena_alloc(loader->arena, count, sizeof(*builder.pairs))};
+    *builder.node =
+        (struct as_yaml_node){.kind = AS_YAML_MAP, .place = at->place, .pairs = builder.pairs};
+    return builder;
+}
+
+static void add_pair(struct map_builder *builder, const struct as_yaml_node *key,
+                     const struct as_yaml_node *value)
+{
+    builder->pairs[builder->node->count++] = (struct as_yaml_pair){key, value};
+}
+
+/* The rows of a map: those of its table, or of an address. */
+struct policy_rows {
+    const struct schema *table; /* NULL: an address */
+    const struct schema_field *forms;
+    const struct as_target_kind *kind;
+};
+
+typedef bool visit_row_fn(void *context, const char *key, const struct schema_field *field);
+
+/* Calls `visit` for each key that an object has, until it returns true. */
+static void visit_rows(const struct policy_rows *rows, visit_row_fn *visit, void *context)
+{
+    for (const struct schema *at = rows->table; at; at = at->base)
+        for (const struct schema_field *field = at->fields; field->key; field++)
+            if (!is_hidden(rows->table->name, field->key) && visit(context, field->key, field))
+                return;
+    for (size_t i = 0; rows->table && is_target(rows->table) && as_target_kinds[i]; i++)
+        if (as_target_kinds[i] != &as_target_kind_pool &&
+            visit(context, as_target_kinds[i]->word, NULL))
+            return;
+    for (const struct as_address_key *row = rows->kind ? rows->kind->keys : NULL;
+         row && row->is_valid; row++)
+        if (row->key && !is_hidden(rows->kind->word, row->key) && visit(context, row->key, NULL))
+            return;
+    if (rows->kind != &as_target_kind_node_group)
+        return;
+    for (size_t i = 0; as_provider_kinds[i]; i++)
+        for (const struct as_provider_key *row = as_provider_kinds[i]->group_keys; row->key; row++)
+            if (!is_hidden("node_group", row->key) && visit(context, row->key, NULL))
+                return;
+}
+
+struct row_search {
+    const char *spelled; /* as in an object */
+    const char *key;     /* as in a rule file; NULL: there is no such key */
+    const struct schema_field *field;
+    struct suggestion suggestion;
+    struct loader *loader;
+};
+
+static bool find_row(void *context, const char *key, const struct schema_field *field)
+{
+    struct row_search *search = context;
+    char spelled[WORD_SIZE];
+    spell(key, false, spelled);
+    if (strcmp(spelled, search->spelled) == 0) {
+        search->key = key;
+        search->field = field;
+        return true;
+    }
+    suggestion_offer(&search->suggestion, as_arena_strdup(search->loader->arena, spelled));
+    return false;
+}
+
+static const struct as_yaml_node *translate(struct loader *loader, const struct schema_field *field,
+                                            const struct as_yaml_node *value);
+
+static const struct as_yaml_node *translate_map(struct loader *loader,
+                                                const struct policy_rows *rows,
+                                                const struct as_yaml_node *node);
+
+static const struct as_yaml_node *translate_pair(struct loader *loader,
+                                                 const struct row_search *found,
+                                                 const struct as_yaml_node *value)
+{
+    if (found->field)
+        return translate(loader, found->field, value);
+    const struct as_target_kind *kind = as_target_kind_find(found->key);
+    return kind ? translate_map(loader, &(struct policy_rows){.kind = kind}, value) : value;
+}
+
+/* The scalar that stands for the whole map in a rule file; NULL: none. */
+static const struct as_yaml_node *find_scalar(struct loader *loader,
+                                              const struct schema_field *forms,
+                                              const struct as_yaml_node *node)
+{
+    if (!forms || !forms[1].key || node->count != 1)
+        return NULL;
+    const struct as_yaml_node *none = as_yaml_find(node, "none"),
+                              *size = as_yaml_find(node, "size");
+    if (none && none->kind == AS_YAML_SCALAR && strcmp(none->text, "true") == 0)
+        return make_text(loader, none, "none");
+    return size && has_form(forms, SCHEMA_INT) ? translate(loader, &forms[0], size) : NULL;
+}
+
+static const struct as_yaml_node *translate_map(struct loader *loader,
+                                                const struct policy_rows *rows,
+                                                const struct as_yaml_node *node)
+{
+    char hint[SUGGESTION_SIZE];
+    if (node->kind != AS_YAML_MAP)
+        return node;
+    const struct as_yaml_node *scalar = find_scalar(loader, rows->forms, node);
+    if (scalar)
+        return scalar;
+    struct map_builder map = begin_map(loader, node, node->count);
+    for (uint32_t i = 0; i < node->count; i++) {
+        const struct as_yaml_pair *pair = &node->pairs[i];
+        struct row_search search = {.spelled = pair->key->text,
+                                    .suggestion = suggestion_start(pair->key->text),
+                                    .loader = loader};
+        visit_rows(rows, find_row, &search);
+        if (search.key)
+            add_pair(&map, make_text(loader, pair->key, search.key),
+                     translate_pair(loader, &search, pair->value));
+        else
+            loader_report(loader, pair->key, "unknown key `%s`%s", pair->key->text,
+                          suggestion_print(&search.suggestion, hint));
+    }
+    return map.node;
+}
+
+/* A word value. */
+static const struct as_yaml_node *translate_word(struct loader *loader, const char *const *words,
+                                                 const struct as_yaml_node *value)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf all = AS_BUF_INIT(1024);
+    char spelled[WORD_SIZE], found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE];
+    struct suggestion suggestion =
+        suggestion_start(value->kind == AS_YAML_SCALAR ? value->text : "");
+    for (const char *const *word = words; *word; word++) {
+        spell(*word, true, spelled);
+        if (value->kind == AS_YAML_SCALAR && strcmp(spelled, value->text) == 0)
+            return make_text(loader, value, *word);
+        suggestion_offer(&suggestion, as_arena_strdup(loader->arena, spelled));
+        as_buf_printf(&all, "%s%s", word == words ? "" : word[1] ? ", " : " or ", spelled);
+    }
+    struct as_yaml_node *copy = copy_node(loader, value);
+    loader_report(loader, value, "expected %s, found %s%s", all.data,
+                  as_yaml_describe(value, found), suggestion_print(&suggestion, hint));
+    copy->is_flawed = true;
+    return copy;
+}
+
+/* An integer or a text: the reader of files wants it without quotes. A quantity where files have a
+ * number becomes this number. */
+static const struct as_yaml_node *translate_number(struct loader *loader, bool is_number,
+                                                   const struct as_yaml_node *value)
+{
+    double number;
+    char text[WORD_SIZE];
+    if (value->kind != AS_YAML_SCALAR)
+        return value;
+    struct as_yaml_node *copy = copy_node(loader, value);
+    copy->is_plain = true;
+    if (is_number && strpbrk(value->text, "numkKMGTPEi") &&
+        as_quantity_parse(value->text, value->size, &number) == 0) {
+        (void)snprintf(text, sizeof(text), "%.17g", number);
+        copy->text = as_arena_strdup(loader->arena, text);
+        copy->size = strlen(text);
+    }
+    return copy;
+}
+
+/* The elements of a list, or the values of a map with free keys. */
+static const struct as_yaml_node *translate_elements(struct loader *loader,
+                                                     const struct schema_field *element,
+                                                     const struct as_yaml_node *value)
+{
+    struct as_yaml_node *copy = copy_node(loader, value);
+    if (value->kind == AS_YAML_LIST) {
+        const struct as_yaml_node **items =
+            as_arena_alloc(loader->arena, value->count, sizeof(*items));
+        for (uint32_t i = 0; i < value->count; i++)
+            items[i] = translate(loader, element, value->items[i]);
+        copy->items = items;
+    } else if (value->kind == AS_YAML_MAP) {
+        struct as_yaml_pair *pairs = as_arena_alloc(loader->arena, value->count, sizeof(*pairs));
+        for (uint32_t i = 0; i < value->count; i++)
+            pairs[i] = (struct as_yaml_pair){value->pairs[i].key,
+                                             translate(loader, element, value->pairs[i].value)};
+        copy->pairs = pairs;
+    }
+    return copy;
+}
+
+static const struct as_yaml_node *translate_forms(struct loader *loader,
+                                                  const struct schema_field *forms,
+                                                  const struct as_yaml_node *value)
+{
+    const struct schema_field *map = find_map_form(forms);
+    if (map)
+        return translate_map(loader, &(struct policy_rows){.table = map->map, .forms = forms},
+                             value);
+    if (!forms[1].key)
+        return translate(loader, forms, value);
+    const bool is_amount = has_form(forms, SCHEMA_PERCENT);
+    const bool is_number = has_form(forms, SCHEMA_NUMBER) || has_form(forms, SCHEMA_QUANTITY);
+    return is_amount || is_number ? translate_number(loader, !is_amount, value) : value;
+}
+
+static const struct as_yaml_node *translate(struct loader *loader, const struct schema_field *field,
+                                            const struct as_yaml_node *value)
+{
+    const struct schema_field map = SCHEMA_FORM(MAP, .map = field->map);
+    const struct schema_field word = SCHEMA_FORM(WORD, .words = field->words);
+    const struct policy_rows rows = {.table = field->map};
+    const enum schema_type type = field->type;
+    if (type == SCHEMA_WORD)
+        return translate_word(loader, field->words, value);
+    if (type == SCHEMA_INT || type == SCHEMA_SIZE || type == SCHEMA_NUMBER)
+        return translate_number(loader, type == SCHEMA_NUMBER, value);
+    if (type == SCHEMA_MAP)
+        return translate_map(loader, &rows, value);
+    if (type == SCHEMA_CUSTOM)
+        return translate_forms(loader, field->forms, value);
+    if (type == SCHEMA_WORDS || type == SCHEMA_MAPS || type == SCHEMA_TABLE)
+        return translate_elements(loader,
+                                  type == SCHEMA_WORDS  ? &word
+                                  : type == SCHEMA_MAPS ? &map
+                                                        : &field->forms[0],
+                                  value);
+    return value;
+}
+
+static bool policy_is(const struct as_yaml_node *root)
+{
+    const struct as_yaml_node *kind = as_yaml_find(root, "kind");
+    return kind && kind->kind == AS_YAML_SCALAR && strcmp(kind->text, AS_POLICY_KIND) == 0;
+}
+
+static const char *get_text(const struct as_yaml_node *map, const char *key, const char *fallback)
+{
+    const struct as_yaml_node *node = as_yaml_find(map, key);
+    return node && node->kind == AS_YAML_SCALAR && node->size > 0 ? node->text : fallback;
+}
+
+/* "shop/checkout", as memory of the loader. */
+static const char *join_names(struct loader *loader, const char *a, const char *b)
+{
+    const size_t size = strlen(a) + strlen(b) + 2;
+    char *text = as_arena_alloc(loader->arena, size, 1);
+    (void)snprintf(text, size, "%s/%s", a, b);
+    return text;
+}
+
+/* Replaces a key, or adds it. The map has room for it. */
+static void put_pair(struct loader *loader, struct map_builder *map, const struct as_yaml_node *at,
+                     const char *key, const char *text)
+{
+    const struct as_yaml_node *value = make_text(loader, at, text);
+    for (uint32_t i = 0; i < map->node->count; i++) {
+        if (strcmp(map->pairs[i].key->text, key) == 0) {
+            map->pairs[i].value = value;
+            return;
+        }
+    }
+    add_pair(map, make_text(loader, at, key), value);
+}
+
+/* A copy with room for two more pairs. */
+static struct map_builder extend_map(struct loader *loader, const struct as_yaml_node *map)
+{
+    struct map_builder builder = begin_map(loader, map, map->count + 2);
+    for (uint32_t i = 0; i < map->count; i++)
+        add_pair(&builder, map->pairs[i].key, map->pairs[i].value);
+    return builder;
+}
+
+/* The target, in the policy's namespace. */
+static const struct as_yaml_node *place_target(struct loader *loader,
+                                               const struct as_yaml_node *target,
+                                               const char *namespace_)
+{
+    if (target->kind != AS_YAML_MAP)
+        return target;
+    struct map_builder map = begin_map(loader, target, target->count);
+    for (uint32_t i = 0; i < target->count; i++) {
+        const struct as_yaml_pair *pair = &target->pairs[i];
+        const bool is_object = strcmp(pair->key->text, as_target_kind_kubernetes.word) == 0 &&
+                               pair->value->kind == AS_YAML_MAP;
+        if (is_object) {
+            struct map_builder address = extend_map(loader, pair->value);
+            put_pair(loader, &address, pair->key, "namespace", namespace_);
+            add_pair(&map, pair->key, address.node);
+        } else {
+            add_pair(&map, pair->key, pair->value);
+        }
+    }
+    return map.node;
+}
+
+/* The rules, with the names that they have outside of the policy. */
+static const struct as_yaml_node *place_rules(struct loader *loader,
+                                              const struct as_yaml_node *rules, const char *policy)
+{
+    if (rules->kind != AS_YAML_LIST)
+        return rules;
+    struct as_yaml_node *copy = copy_node(loader, rules);
+    const struct as_yaml_node **items = as_arena_alloc(loader->arena, rules->count, sizeof(*items));
+    for (uint32_t i = 0; i < rules->count; i++) {
+        const struct as_yaml_node *rule = rules->items[i], *name = as_yaml_find(rule, "name");
+        items[i] = rule;
+        if (rule->kind != AS_YAML_MAP)
+            continue;
+        struct map_builder map = extend_map(loader, rule);
+        if (name && name->kind == AS_YAML_SCALAR && schema_is_name(name->text))
+            put_pair(loader, &map, name, "name", join_names(loader, policy, name->text));
+        put_pair(loader, &map, rule, "target", policy);
+        items[i] = map.node;
+    }
+    copy->items = items;
+    return copy;
+}
+
+/* Reports what else of the object is not as it must be. */
+static void check_object(struct loader *loader, const struct as_yaml_node *root)
+{
+    static const char *const keys[] = {"apiVersion", "kind", "metadata", "spec", "status"};
+    static const char version[] = AS_POLICY_GROUP "/" AS_POLICY_VERSION;
+    const struct as_yaml_node *given = as_yaml_find(root, "apiVersion");
+    for (uint32_t i = 0; i < root->count; i++) {
+        size_t k = 0;
+        while (k < AS_ARRAY_SIZE(keys) && strcmp(root->pairs[i].key->text, keys[k]) != 0)
+            k++;
+        if (k == AS_ARRAY_SIZE(keys))
+            loader_report(loader, root->pairs[i].key, "unknown key `%s`", root->pairs[i].key->text);
+    }
+    if (!given || given->kind != AS_YAML_SCALAR || strcmp(given->text, version) != 0)
+        loader_report(loader, given ? given : root, "expected `apiVersion: %s`", version);
+    if (!*get_text(as_yaml_find(root, "metadata"), "name", ""))
+        loader_report(loader, root, "expected `metadata: {name: checkout, namespace: shop}`");
+}
+
+static const struct as_yaml_node *policy_translate(struct loader *loader,
+                                                   const struct as_yaml_node *root)
+{
+    static const struct schema_field rules_field = {.type = SCHEMA_MAPS, .map = &schema_rule};
+    static const char *const keys[] = {"mode", "target", "rules"};
+    const struct as_yaml_node *metadata = as_yaml_find(root, "metadata");
+    const struct as_yaml_node *spec = as_yaml_find(root, "spec");
+    const struct as_yaml_node *target = as_yaml_find(spec, "target");
+    const struct as_yaml_node *rules = as_yaml_find(spec, "rules");
+    const char *namespace_ = get_text(metadata, "namespace", "default");
+    struct map_builder file = begin_map(loader, root, 2);
+    check_object(loader, root);
+    if (!target || !rules) {
+        loader_report(loader, spec ? spec : root, "`spec` needs `target` and `rules`");
+        return file.node;
+    }
+    for (uint32_t i = 0; i < spec->count; i++) {
+        const char *key = spec->pairs[i].key->text;
+        if (strcmp(key, keys[0]) != 0 && strcmp(key, keys[1]) != 0 && strcmp(key, keys[2]) != 0)
+            loader_report(loader, spec->pairs[i].key, "unknown key `%s`", key);
+    }
+    const char *policy = join_names(loader, namespace_, get_text(metadata, "name", "unnamed"));
+    struct map_builder targets = begin_map(loader, target, 1);
+    target = translate_map(loader, &(struct policy_rows){.table = &schema_target}, target);
+    add_pair(&targets, make_text(loader, root, policy), place_target(loader, target, namespace_));
+    add_pair(&file, make_text(loader, root, "targets"), targets.node);
+    add_pair(&file, make_text(loader, root, "rules"),
+             place_rules(loader, translate(loader, &rules_field, rules), policy));
+    return file.node;
+}
+
+/*
+ * Messages about a policy name its keys as they stand in it.
+ */
+
+static bool table_has_key(const struct schema *table, const char *key);
+
+static bool forms_have_key(const struct schema_field *forms, const char *key)
+{
+    for (; forms && forms->key; forms++)
+        if ((forms->map && table_has_key(forms->map, key)) || forms_have_key(forms->forms, key))
+            return true;
+    return false;
+}
+
+/* Whether the table, or one of its maps, has the key. */
+static bool table_has_key(const struct schema *table, const char *key)
+{
+    for (; table; table = table->base)
+        for (const struct schema_field *field = table->fields; field->key; field++)
+            if (strcmp(field->key, key) == 0 || (field->map && table_has_key(field->map, key)) ||
+                forms_have_key(field->forms, key))
+                return true;
+    return false;
+}
+
+/* `scale_up: {}` as `scaleUp: {}`: each text between backticks that begins with a key. */
+static void respell(char *message)
+{
+    char key[WORD_SIZE], spelled[WORD_SIZE];
+    for (char *from = strchr(message, '`'), *end; from; from = strchr(end + 1, '`')) {
+        end = strchr(from + 1, '`');
+        if (!end)
+            return;
+        const size_t size = strcspn(from + 1, "`: ");
+        if (size >= sizeof(key))
+            continue;
+        (void)snprintf(key, sizeof(key), "%.*s", (int)size, from + 1);
+        if (!table_has_key(&schema_target, key) && !table_has_key(&schema_rule, key))
+            continue;
+        const size_t length = strlen(spell(key, false, spelled)); /* at most the key's */
+        memcpy(from + 1, spelled, length);
+        memmove(from + 1 + length, from + 1 + size, strlen(from + 1 + size) + 1);
+        end -= size - length;
+    }
+}
+
+int as_rule_file_load(const char *path, struct as_diagnostics *diagnostics,
+                      struct as_yaml_tree **tree_out)
+{
+    const int status = as_yaml_load(path, diagnostics, tree_out);
+    if (status < 0 || !policy_is(as_yaml_get_root(*tree_out)))
+        return status;
+    struct loader loader = {
+        .tree = *tree_out, .diagnostics = diagnostics, .arena = as_yaml_get_arena(*tree_out)};
+    const bool had_error = diagnostics->has_error;
+    diagnostics->has_error = false;
+    as_yaml_rewrite(*tree_out, policy_translate(&loader, as_yaml_get_root(*tree_out)), respell);
+    const bool is_flawed = diagnostics->has_error;
+    diagnostics->has_error = had_error || is_flawed;
+    return is_flawed ? AS_YAML_FLAWED : status;
 }
