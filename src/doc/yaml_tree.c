@@ -12,6 +12,7 @@
 #include <alertscaler/doc/yaml_tree.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -225,7 +226,8 @@ struct as_yaml_tree {
     struct yaml_source source;
     struct as_arena arena;
     const struct as_yaml_node *root;
-    as_yaml_respell_fn *respell; /* NULL: the root is that of the file */
+    const struct as_yaml_node *file_root; /* before it was rewritten; the same if it was not */
+    as_yaml_respell_fn *respell;          /* NULL: it was not */
 };
 
 static const struct yaml_source *yaml_get_source(const struct as_yaml_tree *tree)
@@ -1103,6 +1105,7 @@ struct as_arena *as_yaml_get_arena(struct as_yaml_tree *tree)
 void as_yaml_rewrite(struct as_yaml_tree *tree, const struct as_yaml_node *root,
                      as_yaml_respell_fn *respell)
 {
+    tree->file_root = tree->root;
     tree->root = root;
     tree->respell = respell;
 }
@@ -1110,6 +1113,42 @@ void as_yaml_rewrite(struct as_yaml_tree *tree, const struct as_yaml_node *root,
 bool as_yaml_is_rewritten(const struct as_yaml_tree *tree)
 {
     return tree->respell;
+}
+
+static bool yaml_is_at(const struct as_yaml_node *node, uint32_t line, uint32_t column)
+{
+    return node->place.line == line && node->place.column == column;
+}
+
+/* False: no node of this one begins there; `out` is as before. */
+static bool yaml_append_path(const struct as_yaml_node *node, uint32_t line, uint32_t column,
+                             struct as_buf *out)
+{
+    const size_t before = out->size;
+    if (node->kind == AS_YAML_SCALAR)
+        return yaml_is_at(node, line, column);
+    for (uint32_t i = 0; i < node->count; i++) {
+        const struct as_yaml_node *value =
+            node->kind == AS_YAML_MAP ? node->pairs[i].value : node->items[i];
+        if (node->kind == AS_YAML_MAP)
+            as_buf_printf(out, "%s%s", before > 0 ? "." : "", node->pairs[i].key->text);
+        else
+            as_buf_printf(out, "[%" PRIu32 "]", i);
+        if ((node->kind == AS_YAML_MAP && yaml_is_at(node->pairs[i].key, line, column)) ||
+            yaml_append_path(value, line, column, out))
+            return true;
+        out->size = before;
+    }
+    return yaml_is_at(node, line, column);
+}
+
+void as_yaml_append_path(const struct as_yaml_tree *tree, uint32_t line, uint32_t column,
+                         struct as_buf *out)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(4096);
+    const struct as_yaml_node *root = tree->file_root ? tree->file_root : tree->root;
+    if (yaml_append_path(root, line, column, &path) && path.size > 0)
+        as_buf_append(out, path.data, path.size);
 }
 
 const struct as_yaml_node *as_yaml_get_root(const struct as_yaml_tree *tree)

@@ -605,18 +605,19 @@ static void keep_file_names(struct loading *loading)
  * The stamps of all files of a configuration, as one text.
  */
 
-static void load_rules(struct loading *loading)
+/* `settings`: NULL, not known. */
+static void load_rules(struct loading *loading, const struct as_settings *settings)
 {
     struct as_arena arena = AS_ARENA_INIT; /* of what is freed at the end */
     struct raw_rule_file *files = as_arena_alloc(&arena, loading->tree_count, sizeof(*files));
     struct resolver resolver = {
         .loader = make_loader(loading, NULL),
-        .settings = loading->settings_tree ? &loading->config->settings : NULL,
+        .settings = settings,
         .ruleset = loading->config->ruleset,
         .settings_root = loading->settings_tree ? as_yaml_get_root(loading->settings_tree) : NULL,
     };
     resolver.loader.arena = &arena;
-    resolver.loader.defaults = &loading->config->settings.defaults;
+    resolver.loader.defaults = settings ? &settings->defaults : &loading->config->settings.defaults;
     const struct as_yaml_node **roots = as_arena_alloc(&arena, loading->tree_count, sizeof(*roots));
     for (size_t i = 0; i < loading->tree_count; i++)
         roots[i] = as_yaml_get_root(loading->trees[i]);
@@ -651,7 +652,7 @@ static int config_load(struct loading *loading, struct as_config **config_out)
     config_check_rule_files(loading);
     rule_files_sort(&loading->files);
     config_load_trees(loading);
-    load_rules(loading);
+    load_rules(loading, loading->settings_tree ? &loading->config->settings : NULL);
     if (loading->diagnostics->has_error)
         return AS_CONFIG_INVALID;
     if (loading->settings_tree && !loading->has_other_rules) {
@@ -728,6 +729,46 @@ int as_config_load_http(const char *path, struct as_config **config_out,
     *config_out = config;
     config = NULL;
     return AS_CONFIG_OK;
+}
+
+/* Errors with the path in the object in place of the file. */
+static void add_with_paths(const struct as_diagnostics *found, const struct as_yaml_tree *tree,
+                           struct as_diagnostics *diagnostics)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(4096);
+        struct as_diagnostic item = found->items[i];
+        if (tree)
+            as_yaml_append_path(tree, item.line, item.column, &path);
+        item.file = path.size > 0 ? path.data : "";
+        item.line = item.column = item.end_column = 0;
+        item.excerpt = NULL;
+        as_diagnostics_add(diagnostics, &item);
+    }
+}
+
+int as_policy_compile(const struct as_settings *settings, const char *text, size_t size,
+                      struct as_ruleset **ruleset_out, struct as_diagnostics *diagnostics)
+{
+    struct as_diagnostics found = AS_DIAGNOSTICS_INIT;
+    struct as_yaml_tree *tree = NULL;
+    AS_CLEANUP(as_config_free_p) struct as_config *config = config_new("");
+    AS_CLEANUP(loading_deinit)
+    struct loading loading = {.diagnostics = &found, .config = config};
+    if (as_yaml_parse("policy", text, size, &found, &tree) >= 0) {
+        loading.trees = as_xcalloc(1, sizeof(struct as_yaml_tree *));
+        loading.trees[loading.tree_count++] = tree;
+        policy_rewrite(tree, &found);
+        load_rules(&loading, settings);
+    }
+    add_with_paths(&found, tree, diagnostics);
+    const bool is_good = !found.has_error;
+    as_diagnostics_deinit(&found);
+    if (!is_good)
+        return -EINVAL;
+    *ruleset_out = config->ruleset;
+    config->ruleset = NULL;
+    return 0;
 }
 
 struct as_config *as_config_free(struct as_config *config)

@@ -48,4 +48,7 @@ void content_hash_add_node(struct content_hash *hash, const struct as_yaml_node 
 struct as_digest content_hash_end_digest(struct content_hash *hash);
 void content_hash_end(struct content_hash *hash, char text_out[AS_DIGEST_TEXT_SIZE]);
 
+/* Makes the tree of a policy that of the rule file that it means (rules/policy.h). */
+void policy_rewrite(struct as_yaml_tree *tree, struct as_diagnostics *diagnostics);
+
 #endif

@@ -25,6 +25,8 @@
 #include <alertscaler/rules/provider_kind.h>
 #include <alertscaler/rules/tables.h>
 
+#include "config_private.h"
+
 #define TEXT_MAX     1024 /* characters */
 #define QUERY_MAX    8192
 #define MESSAGE_MAX  32768 /* of a condition, as metav1.Condition has it */
@@ -1038,6 +1040,10 @@ static const struct as_yaml_node *policy_translate(struct loader *loader,
     const struct as_yaml_node *rules = as_yaml_find(spec, "rules");
     const char *namespace_ = get_text(metadata, "namespace", "default");
     struct map_builder file = begin_map(loader, root, 2);
+    if (!policy_is(root)) {
+        loader_report(loader, root, "expected an object with `kind: " AS_POLICY_KIND "`");
+        return file.node;
+    }
     check_object(loader, root);
     if (!target || !rules) {
         loader_report(loader, spec ? spec : root, "`spec` needs `target` and `rules`");
@@ -1104,17 +1110,22 @@ static void respell(char *message)
     }
 }
 
+void policy_rewrite(struct as_yaml_tree *tree, struct as_diagnostics *diagnostics)
+{
+    struct loader loader = {
+        .tree = tree, .diagnostics = diagnostics, .arena = as_yaml_get_arena(tree)};
+    as_yaml_rewrite(tree, policy_translate(&loader, as_yaml_get_root(tree)), respell);
+}
+
 int as_rule_file_load(const char *path, struct as_diagnostics *diagnostics,
                       struct as_yaml_tree **tree_out)
 {
     const int status = as_yaml_load(path, diagnostics, tree_out);
     if (status < 0 || !policy_is(as_yaml_get_root(*tree_out)))
         return status;
-    struct loader loader = {
-        .tree = *tree_out, .diagnostics = diagnostics, .arena = as_yaml_get_arena(*tree_out)};
     const bool had_error = diagnostics->has_error;
     diagnostics->has_error = false;
-    as_yaml_rewrite(*tree_out, policy_translate(&loader, as_yaml_get_root(*tree_out)), respell);
+    policy_rewrite(*tree_out, diagnostics);
     const bool is_flawed = diagnostics->has_error;
     diagnostics->has_error = had_error || is_flawed;
     return is_flawed ? AS_YAML_FLAWED : status;

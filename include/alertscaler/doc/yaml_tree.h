@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
 #include <alertscaler/doc/diagnostics.h>
 
 #define AS_YAML_SIZE_MAX  ((size_t)16 * 1024 * 1024)
@@ -90,6 +91,11 @@ struct as_arena *as_yaml_get_arena(struct as_yaml_tree *tree);
 void as_yaml_rewrite(struct as_yaml_tree *tree, const struct as_yaml_node *root,
                      as_yaml_respell_fn *respell);
 bool as_yaml_is_rewritten(const struct as_yaml_tree *tree);
+
+/* Appends the path of the key or value that begins at this place of the file, as Kubernetes writes
+ * it: spec.rules[0].scaleUp. Nothing, if no node begins there. */
+void as_yaml_append_path(const struct as_yaml_tree *tree, uint32_t line, uint32_t column,
+                         struct as_buf *out);
 
 const struct as_yaml_node *as_yaml_get_root(const struct as_yaml_tree *tree);
 const char *as_yaml_get_file(const struct as_yaml_tree *tree);

@@ -36,4 +36,16 @@ void as_policy_append_crd(struct as_buf *out);
 int as_rule_file_load(const char *path, struct as_diagnostics *diagnostics,
                       struct as_yaml_tree **tree_out) AS_MUST_USE;
 
+struct as_settings;
+struct as_ruleset;
+
+/*
+ * The rule set of one policy: its target and its rules, compiled alone. `text` is the object as the
+ * API server sends it, `name` its name for errors. 0; or -EINVAL with at least one error. The file
+ * of an error is its path in the object: spec.rules[0].scaleUp.by.
+ */
+int as_policy_compile(const struct as_settings *settings, const char *text, size_t size,
+                      struct as_ruleset **ruleset_out, struct as_diagnostics *diagnostics)
+    AS_MUST_USE;
+
 #endif
