@@ -617,7 +617,7 @@ static const struct schema_field prometheus_fields[] = {
     {0},
 };
 
-static const struct schema prometheus =
+const struct schema schema_prometheus =
     SCHEMA("prometheus", as_prometheus_settings, prometheus_fields,
            .example = "{url: 'http://prometheus:9090'}", .refusals = keys_of_http_config);
 
@@ -765,7 +765,7 @@ static const struct schema_field settings_fields[] = {
     SCHEMA_FIELD("allow_empty_rules", BOOL, as_settings, allow_empty_rules, .fallback = "false"),
     SCHEMA_FIELD("defaults", MAP, as_settings, defaults, .map = &schema_policy),
     SCHEMA_FIELD("alertmanager", MAP, as_settings, alertmanager, .map = &settings_alertmanager),
-    SCHEMA_FIELD("prometheus", MAP, as_settings, prometheus, .map = &prometheus),
+    SCHEMA_FIELD("prometheus", MAP, as_settings, prometheus, .map = &schema_prometheus),
     SCHEMA_FIELD("clusters", NAMED, as_settings, clusters,
                  .count_offset = SETTINGS_IN(as_settings, cluster_count), .max = 1000,
                  .map = &cluster),
@@ -777,6 +777,7 @@ static const struct schema_field settings_fields[] = {
     SCHEMA_FIELD("state", MAP, as_settings, state, .map = &state),
     SCHEMA_FIELD("action_log", MAP, as_settings, action_log, .map = &action_log),
     SCHEMA_FIELD("kill_switch", MAP, as_settings, kill_switch, .map = &kill_switch),
+    SCHEMA_FIELD("objects", MAP, as_settings, objects, .map = &schema_objects),
     SCHEMA_FIELD("notify", MAPS, as_settings, notify,
                  .count_offset = SETTINGS_IN(as_settings, notify_count), .max = 100,
                  .map = &schema_notify),
@@ -823,7 +824,7 @@ const struct schema schema_settings = {
 
 const struct schema *const schema_settings_parts[] = {
     &settings_alertmanager,
-    &prometheus,
+    &schema_prometheus,
     &cluster,
     &limits,
     &action_limit,

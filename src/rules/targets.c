@@ -19,8 +19,6 @@
 #include "resolve.h"
 #include "schema_writer.h"
 
-#define LABEL_MAP_MAX 16
-
 struct rule_amount_range {
     const char *expected;
     int scale; /* 3: counted in thousandths */
@@ -320,12 +318,7 @@ static bool rule_parse_label_value(struct loader *loader, const struct as_yaml_n
     return true;
 }
 
-#define LABEL_MAP_FORMS                                                                            \
-    SCHEMA_FORMS(SCHEMA_FORM(TABLE, .max = LABEL_MAP_MAX,                                          \
-                             .forms = SCHEMA_FORMS(SCHEMA_LABEL_VALUE, SCHEMA_LABEL_KEY)))
-
-/* "k=v,..." ascending; NULL after a report. */
-static const char *parse_label_map(struct loader *loader, const struct as_yaml_node *value)
+const char *parse_label_map(struct loader *loader, const struct as_yaml_node *value)
 {
     struct as_label labels[LABEL_MAP_MAX];
     size_t count = 0;

@@ -98,6 +98,7 @@ int main(void)
                                                  &schema_policy,
                                                  &schema_provider,
                                                  &schema_http_config,
+                                                 &schema_objects,
                                                  &schema_test_file,
                                                  &schema_test,
                                                  &schema_test_state,
@@ -113,7 +114,7 @@ int main(void)
                                                  &schema_test_cluster_nodes};
     static const struct schema *const *const lists[] = {
         schema_settings_parts, schema_notify_parts, schema_http_parts, schema_receiver_parts,
-        schema_web_parts,      schema_target_parts, schema_rule_parts};
+        schema_web_parts,      schema_target_parts, schema_rule_parts, schema_object_parts};
     for (size_t i = 0; i < AS_ARRAY_SIZE(roots); i++)
         print_table(roots[i]);
     for (size_t i = 0; i < AS_ARRAY_SIZE(lists); i++) {

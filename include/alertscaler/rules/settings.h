@@ -283,6 +283,48 @@ struct as_kill_switch_settings {
     const char *file; /* NULL: none */
 };
 
+/*
+ * Scaling policies (rules/policy.h): which ones are used, and what they may do.
+ */
+
+struct as_object_kind_settings { /* a kind that policies may scale beside the built-in ones */
+    const char *api_version, *kind;
+    const char *field; /* of its size; NULL: the `scale` subresource */
+};
+
+struct as_object_group_settings {     /* node groups that policies of these namespaces may scale */
+    const char **namespaces, **names; /* globs (base/str.h) */
+    size_t namespace_count, name_count;
+    const char *provider;
+};
+
+struct as_admission_settings {        /* the listener that the API server asks */
+    const char *address;              /* ":9443"; NULL: none */
+    const char *cert_file, *key_file; /* both NULL: the leader makes them */
+};
+
+struct as_object_settings {
+    bool is_enabled;
+    const char **namespaces; /* count 0: all */
+    size_t namespace_count;
+    const char *selector, *namespace_selector; /* labels, "team=shop,tier=1"; NULL: all */
+    uint32_t max_policies, rules_per_policy;
+    struct as_object_kind_settings *kinds;
+    size_t kind_count;
+    struct as_object_group_settings *node_groups;
+    size_t node_group_count;
+    bool enforces_namespace_label;
+    const char *namespace_label;
+    struct as_prometheus_settings prometheus; /* no URL: none; may have {{ .Namespace }} */
+    bool allows_unrestricted_queries;
+    int64_t min_every_us;
+    uint32_t queries_per_namespace; /* under way at a time */
+    int32_t max_size;               /* of targets of policies; 0: no limit of its own */
+    uint32_t actions_max;           /* for each namespace; 0: no limit */
+    int64_t actions_per_us;
+    struct as_admission_settings admission;
+};
+
 struct as_settings {
     const char *
         *rule_files; /* as written: paths and globs relative to the configuration's folder */
@@ -300,6 +342,7 @@ struct as_settings {
     struct as_state_settings state;
     struct as_action_log_settings action_log;
     struct as_kill_switch_settings kill_switch;
+    struct as_object_settings objects;
     struct as_notify_settings *notify;
     size_t notify_count;
     const char *instance; /* what alertscaler calls itself in what it tells; NULL: the default */

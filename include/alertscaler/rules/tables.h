@@ -136,14 +136,24 @@ struct raw_rule_file {
 };
 
 extern const struct schema schema_settings, schema_http_config, schema_provider, schema_policy,
-    schema_target, schema_rule, schema_rule_file, schema_receiver, schema_web, schema_notify;
+    schema_target, schema_rule, schema_rule_file, schema_receiver, schema_web, schema_notify,
+    schema_prometheus, schema_objects;
 
 /* The tables used only by those above; end with NULL. */
 extern const struct schema *const schema_http_parts[],
-    *const schema_settings_parts[],
-        *const schema_notify_parts[], *const schema_receiver_parts[],
-                                          *const schema_target_parts[],
-                                              *const schema_web_parts[], *const schema_rule_parts[];
+    *const schema_settings_parts[], *const schema_object_parts[],
+                                        *const schema_notify_parts[],
+                                            *const schema_receiver_parts[],
+                                                *const schema_target_parts[],
+                                                    *const schema_web_parts[],
+                                                        *const schema_rule_parts[];
+
+/* The labels of a map, "k=v,..." ascending; NULL after a report (targets.c). */
+const char *parse_label_map(struct loader *loader, const struct as_yaml_node *value);
+#define LABEL_MAP_MAX 16
+#define LABEL_MAP_FORMS                                                                            \
+    SCHEMA_FORMS(SCHEMA_FORM(TABLE, .max = LABEL_MAP_MAX,                                          \
+                             .forms = SCHEMA_FORMS(SCHEMA_LABEL_VALUE, SCHEMA_LABEL_KEY)))
 
 /* `parse` of `approval`; `object` is the target's policy, or the rule (approval.c). */
 void parse_target_approval(struct loader *loader, const struct as_yaml_node *value, void *object);

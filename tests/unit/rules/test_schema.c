@@ -9,11 +9,11 @@
 #include <alertscaler/rules/tables.h>
 
 static const struct schema *const roots[] = {
-    &schema_settings, &schema_receiver, &schema_web,      &schema_rule_file,  &schema_rule,
-    &schema_target,   &schema_policy,   &schema_provider, &schema_http_config};
-static const struct schema *const *const lists[] = {schema_settings_parts, schema_http_parts,
-                                                    schema_receiver_parts, schema_web_parts,
-                                                    schema_target_parts,   schema_rule_parts};
+    &schema_settings, &schema_receiver, &schema_web,      &schema_rule_file,   &schema_rule,
+    &schema_target,   &schema_policy,   &schema_provider, &schema_http_config, &schema_objects};
+static const struct schema *const *const lists[] = {
+    schema_settings_parts, schema_http_parts, schema_receiver_parts, schema_web_parts,
+    schema_target_parts,   schema_rule_parts, schema_object_parts};
 
 static void check_field(const struct schema *schema, const struct schema_field *field)
 {

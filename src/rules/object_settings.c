@@ -1,0 +1,151 @@
+/*
+ * The tables of `objects` in alertscaler.yaml: which scaling policies are used, and what they may
+ * do in a namespace. A key's default is its `fallback` and nowhere else.
+ */
+#include <string.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/model/bounds.h>
+#include <alertscaler/rules/tables.h>
+
+#define IN(type, member) offsetof(struct type, member)
+
+static const struct schema_field object_kind_fields[] = {
+    SCHEMA_FIELD("apiVersion", STRING, as_object_kind_settings, api_version, .is_required = true),
+    SCHEMA_FIELD("kind", STRING, as_object_kind_settings, kind, .is_required = true),
+    SCHEMA_FIELD("field", STRING, as_object_kind_settings, field),
+    {0},
+};
+
+static const struct schema object_kind =
+    SCHEMA("objects.kinds", as_object_kind_settings, object_kind_fields,
+           .example = "{apiVersion: argoproj.io/v1alpha1, kind: Rollout}");
+
+static const struct schema_field object_group_fields[] = {
+    SCHEMA_FIELD("namespaces", STRINGS, as_object_group_settings, namespaces, .is_required = true,
+                 .count_offset = IN(as_object_group_settings, namespace_count), .max = 1000,
+                 .when_empty = "expected at least one namespace, or a pattern"),
+    SCHEMA_FIELD("provider", NAME, as_object_group_settings, provider, .is_required = true),
+    SCHEMA_FIELD("names", STRINGS, as_object_group_settings, names, .is_required = true,
+                 .count_offset = IN(as_object_group_settings, name_count), .max = 1000,
+                 .when_empty = "expected at least one name, or a pattern"),
+    {0},
+};
+
+static const struct schema object_group =
+    SCHEMA("objects.node_groups", as_object_group_settings, object_group_fields,
+           .example = "{namespaces: [batch], provider: aws, names: ['batch-*']}");
+
+static const struct schema_field object_limit_fields[] = {
+    SCHEMA_FIELD("actions", INT, as_object_settings, actions_max, .is_required = true, .min = 1,
+                 .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("per", DURATION, as_object_settings, actions_per_us, .is_required = true,
+                 .min = AS_US_PER_S),
+    {0},
+};
+
+static const struct schema object_limits = SCHEMA(
+    "objects.limits", as_object_settings, object_limit_fields, .example = "{actions: 10, per: 1m}");
+
+static const struct schema_field admission_fields[] = {
+    SCHEMA_FIELD("address", STRING, as_admission_settings, address, .is_required = true),
+    SCHEMA_FIELD("cert_file", PATH, as_admission_settings, cert_file),
+    SCHEMA_FIELD("key_file", PATH, as_admission_settings, key_file),
+    {0},
+};
+
+static void finish_admission(struct loader *loader, const struct as_yaml_node *node,
+                             const struct as_yaml_node *at, void *object)
+{
+    const struct as_admission_settings *admission = object;
+    (void)node;
+    if (!admission->cert_file != !admission->key_file)
+        loader_report(loader, at,
+                      "`cert_file` and `key_file` go together; without both, the leader makes a "
+                      "certificate");
+}
+
+static const struct schema admission =
+    SCHEMA("objects.admission", as_admission_settings, admission_fields,
+           .example = "{address: ':9443'}", .finish = finish_admission);
+
+/* Labels that select policies, and namespaces. */
+
+static void parse_policy_selector(struct loader *loader, const struct as_yaml_node *value,
+                                  void *object)
+{
+    ((struct as_object_settings *)object)->selector = parse_label_map(loader, value);
+}
+
+static void parse_namespace_selector(struct loader *loader, const struct as_yaml_node *value,
+                                     void *object)
+{
+    ((struct as_object_settings *)object)->namespace_selector = parse_label_map(loader, value);
+}
+
+#define SELECTOR(word, parser)                                                                     \
+    {                                                                                              \
+        .key = word, .type = SCHEMA_CUSTOM, .parse = parser, .forms = LABEL_MAP_FORMS,             \
+        .expected = "map"                                                                          \
+    }
+
+static const struct schema_field object_fields[] = {
+    SCHEMA_FIELD("enabled", BOOL, as_object_settings, is_enabled, .fallback = "false"),
+    SCHEMA_FIELD("namespaces", STRINGS, as_object_settings, namespaces,
+                 .count_offset = IN(as_object_settings, namespace_count), .max = 1000),
+    SELECTOR("selector", parse_policy_selector),
+    SELECTOR("namespace_selector", parse_namespace_selector),
+    SCHEMA_FIELD("max_policies", INT, as_object_settings, max_policies, .min = 1, .max = 100000,
+                 .fallback = "10000"),
+    SCHEMA_FIELD("rules_per_policy", INT, as_object_settings, rules_per_policy, .min = 1, .max = 50,
+                 .fallback = "50"),
+    SCHEMA_FIELD("kinds", MAPS, as_object_settings, kinds,
+                 .count_offset = IN(as_object_settings, kind_count), .max = 100,
+                 .map = &object_kind),
+    SCHEMA_FIELD("node_groups", MAPS, as_object_settings, node_groups,
+                 .count_offset = IN(as_object_settings, node_group_count), .max = 1000,
+                 .map = &object_group),
+    SCHEMA_FIELD("enforce_namespace_label", BOOL, as_object_settings, enforces_namespace_label,
+                 .fallback = "true"),
+    SCHEMA_FIELD("namespace_label", STRING, as_object_settings, namespace_label,
+                 .fallback = "namespace"),
+    SCHEMA_FIELD("prometheus", MAP, as_object_settings, prometheus, .map = &schema_prometheus),
+    SCHEMA_FIELD("unrestricted_queries", BOOL, as_object_settings, allows_unrestricted_queries,
+                 .fallback = "false"),
+    SCHEMA_FIELD("min_every", DURATION, as_object_settings, min_every_us, .min = AS_US_PER_S,
+                 .fallback = "15s"),
+    SCHEMA_FIELD("queries_per_namespace", INT, as_object_settings, queries_per_namespace, .min = 1,
+                 .max = 1000, .fallback = "4"),
+    SCHEMA_FIELD("max_size", INT, as_object_settings, max_size, .min = 1, .max = AS_SIZE_MAX),
+    {.key = "limits", .type = SCHEMA_MAP, .map = &object_limits},
+    SCHEMA_FIELD("admission", MAP, as_object_settings, admission, .map = &admission),
+    {0},
+};
+
+/* A label's name, as in Prometheus before 3. */
+static bool is_alert_label(const char *text)
+{
+    static const char all[] = "0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    return text[strspn(text, all)] == '\0' && !strchr("0123456789", text[0]);
+}
+
+static void finish_objects(struct loader *loader, const struct as_yaml_node *node,
+                           const struct as_yaml_node *at, void *object)
+{
+    const struct as_object_settings *objects = object;
+    const struct as_yaml_node *label = as_yaml_find(node, "namespace_label");
+    (void)at;
+    if (label && objects->namespace_label && !is_alert_label(objects->namespace_label))
+        loader_report(loader, label, "expected the name of a label, for example namespace");
+    if (objects->prometheus.url && objects->allows_unrestricted_queries)
+        loader_report(loader, schema_find_key(node, "unrestricted_queries"),
+                      "`unrestricted_queries: true` goes without `prometheus`: which of the two "
+                      "answers the queries of policies?");
+}
+
+const struct schema schema_objects = SCHEMA("objects", as_object_settings, object_fields,
+                                            .example = "{enabled: true}", .finish = finish_objects);
+
+const struct schema *const schema_object_parts[] = {&object_kind, &object_group, &object_limits,
+                                                    &admission, NULL};
