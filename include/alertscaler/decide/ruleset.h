@@ -40,6 +40,15 @@ struct as_allowed {
 
 #define AS_NO_TARGET UINT32_MAX
 
+/* The scaling policy that a target is of: an object of Kubernetes in place of a rule file. */
+struct as_policy_terms {
+    const char *namespace, *name, *uid;
+    int64_t generation;
+    enum as_ways paused; /* by the object's annotations */
+    const char *pause_reason;
+    bool is_tenant; /* its queries go to `objects.prometheus`, as its namespace */
+};
+
 struct as_target_config {
     char *name;
     const struct as_target_kind *kind;
@@ -65,6 +74,7 @@ struct as_target_config {
     size_t schedule_count;   /* at most AS_SCHEDULES_MAX */
     struct as_digest digest; /* of what an observation depends on: the entry as written, and where
                                 targets and metrics are; zero: not known */
+    const struct as_policy_terms *policy; /* NULL: its entry is in a rule file */
 };
 
 /* The bounds in force: those of `bounds`, and of schedules. */

@@ -36,7 +36,7 @@ enum as_policy_reason { AS_POLICY_REASONS(AS_POLICY_REASON_ENUMERATOR) AS_POLICY
 const char *as_policy_reason_get_word(enum as_policy_reason reason); /* static memory */
 
 /* One policy of the set. Everything is borrowed until the next change of the set. */
-struct as_policy {
+struct as_scaling_policy {
     const char *namespace, *name;
     const char *id;  /* "NAMESPACE/NAME": the name of its target; its rules are "ID/RULE" */
     const char *uid; /* of the object */
@@ -48,7 +48,6 @@ struct as_policy {
     /* Annotations: why its target must not be scaled at all, up, down; NULL: not set. */
     const char *paused, *paused_up, *paused_down;
     bool allows_hpa;                  /* alertscaler.io/allow-hpa: "true" */
-    bool is_enforced;                 /* its matchers have the namespace's label */
     const struct as_ruleset *ruleset; /* one target and its rules; NULL: Invalid */
 };
 #define AS_POLICY_ERRORS_MAX 10
@@ -69,8 +68,8 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
 /* True: there was one. */
 bool as_policy_set_remove(struct as_policy_set *set, const char *namespace, const char *name);
 /* Around the objects of a whole list: those that were not put in between are removed. */
-void as_policy_set_begin_list(struct as_policy_set *set);
-bool as_policy_set_end_list(struct as_policy_set *set); /* true: some were removed */
+void as_policy_set_begin_list(struct as_policy_set *set, const char *namespace); /* NULL: all */
+bool as_policy_set_end_list(struct as_policy_set *set, const char *namespace);   /* some removed? */
 
 /*
  * Judges all policies, and joins those in force with the rule set of the files, which comes first
@@ -84,21 +83,20 @@ const struct as_ruleset *as_policy_set_join(struct as_policy_set *set,
 
 size_t as_policy_set_count(const struct as_policy_set *set);
 /* Ascending by id. True ends the visit. */
-void as_policy_set_visit(const struct as_policy_set *set,
-                         bool (*visit)(void *context, const struct as_policy *policy),
+void as_policy_set_visit(struct as_policy_set *set,
+                         bool (*visit)(void *context, const struct as_scaling_policy *policy),
                          void *context);
-const struct as_policy *as_policy_set_find(const struct as_policy_set *set, const char *id);
+const struct as_scaling_policy *as_policy_set_find(const struct as_policy_set *set, const char *id);
 
 AS_DEFINE_CLEANUP(struct as_policy_set *, as_policy_set_free)
 
 /*
- * Judges one policy alone, as as_policy_set_join does it without the other policies: for the
- * admission of an object, and for `check` of a file. `text` as in as_policy_set_put. Errors and
- * warnings are added to `diagnostics`; the file of a diagnostic is its path in the object.
+ * Judges one policy alone, as as_policy_set_join does it without other owners of its object: for
+ * the admission of an object, and for `check`. `text` as in as_policy_set_put. Errors and warnings
+ * are added to `diagnostics`; the file of a diagnostic is its path in the object.
  */
 struct as_diagnostics;
-enum as_policy_reason as_policy_judge(const struct as_settings *settings,
-                                      const struct as_ruleset *files, const char *text, size_t size,
-                                      struct as_diagnostics *diagnostics);
+enum as_policy_reason as_policy_judge(const struct as_settings *settings, const char *text,
+                                      size_t size, struct as_diagnostics *diagnostics);
 
 #endif

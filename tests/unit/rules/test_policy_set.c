@@ -1,0 +1,230 @@
+/* The set of scaling policies: what is in force, who owns an object, and what stays compiled. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/decide/ruleset.h>
+#include <alertscaler/doc/diagnostics.h>
+#include <alertscaler/model/labels.h>
+#include <alertscaler/rules/policy_set.h>
+
+#define TARGET  "\"kubernetes\":{\"kind\":\"Deployment\",\"name\":\"web\"},\"min\":1,\"max\":9"
+#define RULE    "{\"name\":\"up\",\"match\":[\"alertname=\\\"Up\\\"\"],\"scaleUp\":{\"by\":1}}"
+#define QUERIES "{\"name\":\"q\",\"always\":true,\"track\":{\"value\":\"5\",\"query\":\"load\"}}"
+
+static const struct as_ruleset no_files = {.digest = "files"};
+static struct as_settings make_settings(void)
+{
+    return (struct as_settings){
+        .prometheus.url = "http://prometheus",
+        .objects = {.is_enabled = true,
+                    .max_policies = 10,
+                    .rules_per_policy = 2,
+                    .enforces_namespace_label = true,
+                    .namespace_label = "namespace",
+                    .min_every_us = 15 * AS_US_PER_S},
+    };
+}
+
+/* `day` is that of the creation. */
+static bool put_object(struct as_policy_set *set, const char *namespace, const char *name, int day,
+                       int generation, const char *annotations, const char *target,
+                       const char *rules)
+{
+    AS_CLEANUP(as_free_p)
+    char *text = as_xasprintf(
+        "{\"apiVersion\":\"alertscaler.io/v1alpha1\",\"kind\":\"ScalingPolicy\",\"metadata\":{"
+        "\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"uid-%s\",\"generation\":%d,"
+        "\"creationTimestamp\":\"2026-01-%02dT00:00:00Z\",\"annotations\":{%s}},"
+        "\"spec\":{\"target\":{%s},\"rules\":[%s]},\"status\":{}}",
+        namespace, name, name, generation, day, annotations, target, rules);
+    struct as_error error = AS_ERROR_INIT;
+    bool changed = false;
+    cr_assert_eq(as_policy_set_put(set, text, strlen(text), &changed, &error), 0, "%s", error.text);
+    return changed;
+}
+
+static void cr_reason(struct as_policy_set *set, const char *id, enum as_policy_reason reason,
+                      const char *message)
+{
+    const struct as_scaling_policy *policy = as_policy_set_find(set, id);
+    cr_assert(policy, "%s", id);
+    cr_expect_str_eq(as_policy_reason_get_word(policy->reason), as_policy_reason_get_word(reason));
+    cr_expect(strstr(policy->message, message), "%s: %s", id, policy->message);
+}
+
+Test(policy_set, joins_policies_behind_the_files)
+{
+    const struct as_settings settings = make_settings();
+    struct as_policy_set *set = as_policy_set_new();
+    cr_expect(put_object(set, "shop", "web", 1, 1, "", TARGET, RULE));
+    const struct as_ruleset *all = as_policy_set_join(set, &settings, &no_files);
+    cr_assert_eq(all->target_count, 1);
+    cr_expect_str_eq(all->targets[0].name, "shop/web");
+    cr_expect_str_eq(all->targets[0].policy->namespace, "shop");
+    cr_expect_str_eq(all->rules[0].name, "shop/web/up");
+    cr_expect_str_neq(all->digest, no_files.digest);
+    cr_reason(set, "shop/web", AS_POLICY_READY, "in force");
+
+    /* The same generation again, and then none: nothing is in force but the files. */
+    cr_expect_not(put_object(set, "shop", "web", 1, 1, "\"other\":\"x\"", TARGET, RULE));
+    cr_expect(as_policy_set_remove(set, "shop", "web"));
+    cr_expect_not(as_policy_set_remove(set, "shop", "web"));
+    cr_expect_eq(as_policy_set_join(set, &settings, &no_files), &no_files);
+    as_policy_set_free(set);
+}
+
+Test(policy_set, alerts_need_the_label_of_the_namespace)
+{
+    struct as_settings settings = make_settings();
+    struct as_policy_set *set = as_policy_set_new();
+    (void)put_object(set, "shop", "web", 1, 1, "", TARGET, RULE);
+    const struct as_ruleset *all = as_policy_set_join(set, &settings, &no_files);
+    struct as_rule_index *index = as_rule_index_new(all);
+    const char *const namespaces[] = {"shop", "other"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(namespaces); i++) {
+        const uint32_t *rules;
+        AS_CLEANUP(as_labels_free_p) struct as_labels *labels = NULL;
+        const struct as_label pairs[] = {{"alertname", "Up"}, {"namespace", namespaces[i]}};
+        cr_assert_eq(as_labels_new(pairs, 2, &labels), 0);
+        cr_expect_eq(as_rule_index_match(index, labels, NULL, 0, &rules), i == 0 ? 1 : 0);
+    }
+    as_rule_index_free(index);
+    as_policy_set_free(set);
+}
+
+/* Each row is a policy that the administrator does not allow. */
+Test(policy_set, refuses_what_the_administrator_does_not_allow)
+{
+    static const struct {
+        const char *target, *rules;
+        enum as_policy_reason reason;
+        const char *message;
+    } rows[] = {
+        {"\"kubernetes\":{\"kind\":\"Deployment\",\"name\":\"web\"},\"mox\":9", RULE,
+         AS_POLICY_INVALID, "spec.target.mox: unknown key `mox`; did you mean `max`?"},
+        {"\"kubernetes\":{\"kind\":\"ResourceQuota\",\"apiVersion\":\"v1\",\"name\":\"web\","
+         "\"field\":\"spec.hard.pods\"},\"max\":9",
+         RULE, AS_POLICY_KIND_NOT_ALLOWED, "objects.kinds"},
+        {"\"kubernetes\":{\"kind\":\"Deployment\",\"name\":\"web\",\"field\":\"spec."
+         "minReadySeconds\"},"
+         "\"max\":9",
+         RULE, AS_POLICY_KIND_NOT_ALLOWED, "objects.kinds"},
+        {TARGET, QUERIES, AS_POLICY_QUERIES_NOT_ALLOWED, "objects.prometheus"},
+        {TARGET, RULE "," RULE "," RULE, AS_POLICY_INVALID, "given twice"},
+        {"\"kubernetes\":{\"kind\":\"Deployment\",\"name\":\"web\"},\"max\":900", RULE,
+         AS_POLICY_LIMIT_EXCEEDED, "spec.target.max: 900 is above 100"},
+        {TARGET, "{\"name\":\"up\",\"match\":[\"a=b\"],\"scaleUp\":{\"by\":1},\"every\":\"5s\"}",
+         AS_POLICY_LIMIT_EXCEEDED, "spec.rules[0].every: shorter than 15s"},
+    };
+    struct as_settings settings = make_settings();
+    settings.objects.max_size = 100;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct as_policy_set *set = as_policy_set_new();
+        (void)put_object(set, "shop", "web", 1, 1, "", rows[i].target, rows[i].rules);
+        cr_expect_eq(as_policy_set_join(set, &settings, &no_files), &no_files, "row %zu", i);
+        cr_reason(set, "shop/web", rows[i].reason, rows[i].message);
+        as_policy_set_free(set);
+    }
+}
+
+Test(policy_set, the_oldest_policy_has_the_object)
+{
+    const struct as_settings settings = make_settings();
+    struct as_policy_set *set = as_policy_set_new();
+    (void)put_object(set, "shop", "young", 2, 1, "", TARGET, RULE);
+    (void)put_object(set, "shop", "old", 1, 1, "", TARGET, RULE);
+    (void)put_object(set, "other", "web", 3, 1, "", TARGET, RULE);
+    const struct as_ruleset *all = as_policy_set_join(set, &settings, &no_files);
+    cr_expect_eq(all->target_count, 2);
+    cr_reason(set, "shop/young", AS_POLICY_TARGET_TAKEN, "target shop/old has this object");
+    cr_reason(set, "other/web", AS_POLICY_READY, "");
+
+    /* An entry of a rule file comes first, and gives the object back when it goes. */
+    struct as_ruleset files = *all; /* its first target has the object, too */
+    files.target_count = 1;
+    files.rule_count = 0;
+    all = as_policy_set_join(set, &settings, &files);
+    cr_expect_eq(all->target_count, 2);
+    cr_reason(set, "shop/old", AS_POLICY_TARGET_TAKEN, "has this object");
+    all = as_policy_set_join(set, &settings, &no_files);
+    cr_reason(set, "shop/old", AS_POLICY_READY, "");
+    as_policy_set_free(set);
+}
+
+Test(policy_set, a_list_of_one_namespace_removes_only_there)
+{
+    const struct as_settings settings = make_settings();
+    struct as_policy_set *set = as_policy_set_new();
+    (void)put_object(set, "shop", "web", 1, 1, "", TARGET, RULE);
+    (void)put_object(set, "other", "web", 1, 1, "", TARGET, RULE);
+    as_policy_set_begin_list(set, "shop");
+    cr_expect(as_policy_set_end_list(set, "shop"));
+    cr_expect_eq(as_policy_set_count(set), 1);
+    as_policy_set_begin_list(set, NULL);
+    cr_expect_not(put_object(set, "other", "web", 1, 1, "", TARGET, RULE));
+    cr_expect_not(as_policy_set_end_list(set, NULL));
+    cr_expect_eq(as_policy_set_join(set, &settings, &no_files)->target_count, 1);
+    as_policy_set_free(set);
+}
+
+Test(policy_set, a_policy_may_be_stricter_only)
+{
+    struct as_settings settings = make_settings();
+    settings.defaults.dry_run = true;
+    settings.defaults.approval =
+        (struct as_approval_config){.is_set = true, .above = 5, .for_us = 60};
+    struct as_policy_set *set = as_policy_set_new();
+    (void)put_object(set, "shop", "web", 1, 1, "", TARGET ",\"dryRun\":false",
+                     "{\"name\":\"up\",\"match\":[\"a=b\"],\"scaleUp\":{\"by\":1},"
+                     "\"approval\":{\"none\":true}}");
+    const struct as_ruleset *all = as_policy_set_join(set, &settings, &no_files);
+    cr_assert_eq(all->target_count, 1);
+    cr_expect(all->targets[0].dry_run);
+    cr_expect(all->rules[0].approval.is_set);
+    cr_expect_eq(all->rules[0].approval.above, 5);
+    as_policy_set_free(set);
+}
+
+Test(policy_set, annotations_pause_and_new_settings_judge_anew)
+{
+    struct as_settings settings = make_settings(), others = make_settings();
+    others.objects.allows_unrestricted_queries = true;
+    struct as_policy_set *set = as_policy_set_new();
+    (void)put_object(set, "shop", "web", 1, 1, "", TARGET, QUERIES);
+    (void)as_policy_set_join(set, &settings, &no_files);
+    cr_reason(set, "shop/web", AS_POLICY_QUERIES_NOT_ALLOWED, "");
+    const struct as_ruleset *all = as_policy_set_join(set, &others, &no_files);
+    cr_reason(set, "shop/web", AS_POLICY_READY, "");
+    cr_expect_eq(all->targets[0].policy->paused, AS_WAYS_NONE);
+    cr_expect(put_object(set, "shop", "web", 1, 1, "\"alertscaler.io/paused-up\":\"sale\"", TARGET,
+                         QUERIES));
+    all = as_policy_set_join(set, &others, &no_files);
+    cr_expect_eq(all->targets[0].policy->paused, AS_WAYS_UP);
+    cr_expect_str_eq(all->targets[0].policy->pause_reason, "sale");
+    as_policy_set_free(set);
+}
+
+Test(policy_set, what_cannot_be_used_has_a_reason)
+{
+    struct as_settings settings = make_settings();
+    settings.objects.max_policies = 1;
+    struct as_policy_set *set = as_policy_set_new();
+    struct as_error error = AS_ERROR_INIT;
+    bool changed;
+    cr_expect_eq(as_policy_set_put(set, "{\"metadata\":{}}", 15, &changed, &error), -EBADMSG);
+    cr_expect_eq(as_policy_set_put(set, "[", 1, &changed, &error), -EBADMSG);
+    (void)put_object(set, "shop", "a", 1, 1, "", TARGET, RULE);
+    (void)put_object(set, "shop", "b", 2, 1, "", TARGET, RULE);
+    static const char bare[] = "{\"metadata\":{\"namespace\":\"a\",\"name\":\"a\"}}";
+    cr_assert_eq(as_policy_set_put(set, bare, strlen(bare), &changed, &error), 0);
+    (void)as_policy_set_join(set, &settings, &no_files);
+    cr_reason(set, "shop/b", AS_POLICY_TOO_MANY, "older policies");
+    settings.objects.max_policies = 10;
+    (void)as_policy_set_join(set, &settings, &no_files);
+    cr_reason(set, "a/a", AS_POLICY_INVALID, "no `spec`");
+    as_policy_set_free(set);
+}
