@@ -315,7 +315,7 @@ static void daemon_fill_view(void *context, struct as_view *view_out)
         .storage = daemon->storage,
         .shell = daemon->shell,
         .leader = daemon->leader->look(daemon->leader),
-        .ruleset = daemon->config->ruleset,
+        .ruleset = daemon_get_rules(daemon),
         .scopes = scopes,
         .scope_count = scope_count,
         .has_passwords = counts.users > 0,
@@ -582,7 +582,7 @@ static int open_shell(struct daemon *daemon, struct as_store *store, struct as_e
         .revision = as_version_get_revision(),
         .config_digest = daemon->config->digest,
         .engine = daemon_get_engine_config(daemon),
-        .ruleset = daemon->config->ruleset,
+        .ruleset = daemon_get_rules(daemon),
         .notifier = daemon_messages_begin(daemon),
         .callbacks = {daemon_on_effect, on_next_deadline, daemon_may_act, daemon_on_fenced, daemon},
     };
@@ -681,6 +681,7 @@ static int open_rest(struct daemon *daemon, struct as_store *store, struct as_er
                                                         &daemon->targets, error);
     if (status != 0)
         return status;
+    daemon_policies_join(daemon);
     daemon_new_source(daemon);
     status = open_shell(daemon, store, error);
     if (status == 0)
@@ -757,9 +758,17 @@ static void on_opened(void *context, const struct state_opened *opened)
         daemon_follow(daemon);
 }
 
+#define AWAIT_POLICIES_US (50 * AS_US_PER_MS) /* between two looks */
+
 /* as leader, with no part of it open */
 static void daemon_open_state(struct daemon *daemon)
 {
+    if (daemon_policies_are_awaited(daemon)) {
+        as_receiver_set_shell(daemon->receiver, NULL, NULL,
+                              "the scaling policies are being listed");
+        daemon_arm(daemon->recover, AWAIT_POLICIES_US);
+        return;
+    }
     struct state_opening opening = {
         .adapters = daemon->options->adapters,
         .settings = &daemon->config->settings,
@@ -1012,6 +1021,7 @@ static void make_events(struct daemon *daemon)
     daemon->web.timer = new_timer(daemon, daemon_on_web_timer);
     daemon->watch.timer = new_timer(daemon, daemon_on_watch_timer);
     daemon->reload.timer = new_timer(daemon, daemon_on_reload_timer);
+    daemon->policies.timer = new_timer(daemon, daemon_on_policies_timer);
     daemon->poll_timer = new_timer(daemon, daemon_on_poll_timer);
 }
 
@@ -1033,6 +1043,7 @@ static void free_events(struct daemon *daemon)
     event_free(daemon->web.timer);
     event_free(daemon->watch.timer);
     event_free(daemon->reload.timer);
+    event_free(daemon->policies.timer);
     event_free(daemon->poll_timer);
     event_base_free(daemon->base);
 }
@@ -1052,9 +1063,10 @@ static int daemon_start(struct daemon *daemon, struct as_error *error)
         daemon->fill =
             as_history_fill_new(as_api_get_history(daemon->api), daemon->base,
                                 daemon->config->settings.action_log.path, AS_HISTORY_FILL_MAX);
-        daemon_start_leader(daemon);
+        status = daemon_policies_start(daemon, error);
     }
     if (status == 0) {
+        daemon_start_leader(daemon);
         daemon_web_watch(daemon);
         daemon_watch_files(daemon);
     }
@@ -1080,6 +1092,7 @@ static void daemon_release(struct daemon *daemon)
     if (daemon->leader)
         daemon->leader->close(daemon->leader);
     as_query_checks_free(daemon->query_checks);
+    daemon_policies_forget(daemon);
     daemon->options->adapters->free_outside(daemon->outside);
     as_history_fill_free(daemon->fill);
     as_api_free(daemon->api);

@@ -281,7 +281,7 @@ static int config_reload(struct daemon *daemon, bool is_repeat, struct as_error 
     struct as_credentials *old = as_auth_swap_credentials(daemon->auth, credentials);
     if (daemon->shell && !daemon->failed) {
         const struct as_engine_config engine = daemon_get_engine_config(daemon);
-        as_shell_reload(daemon->shell, daemon->config->ruleset, &engine, daemon->config->digest,
+        as_shell_reload(daemon->shell, daemon_get_rules(daemon), &engine, daemon->config->digest,
                         daemon->targets, daemon->source, NULL, "");
     }
     as_credentials_free(old);
@@ -505,9 +505,20 @@ static void reload_shell(struct daemon *daemon, struct as_config *old,
     as_receiver_set_limits(daemon->receiver, config->settings.receiver.repeat_cache,
                            config->settings.receiver.max_connections);
     const struct as_notifier_config notifier = daemon_messages_begin(daemon);
-    as_shell_reload(daemon->shell, config->ruleset, &engine, config->digest, targets,
+    as_shell_reload(daemon->shell, daemon_get_rules(daemon), &engine, config->digest, targets,
                     daemon->source, &notifier, credential);
     daemon_messages_end_former(daemon);
+}
+
+/* A cluster that cannot be reached by this configuration has no new policies. */
+static void restart_policies(struct daemon *daemon)
+{
+    struct as_error error = AS_ERROR_INIT;
+    if (!daemon->config->settings.objects.is_enabled)
+        daemon_policies_forget(daemon);
+    else if (daemon_policies_start(daemon, &error) != 0)
+        as_log(AS_LOG_ERROR, "scaling policies cannot be watched", AS_F("error", error.text));
+    daemon_policies_join(daemon);
 }
 
 /* A follower has no ports; these were created only to check that it works. */
@@ -564,6 +575,7 @@ static int daemon_reload_again(struct daemon *daemon, const char *credential,
     daemon_web_use(daemon, web);
     struct as_credentials *old_credentials = as_auth_swap_credentials(daemon->auth, credentials);
     as_reviewer_free(as_auth_swap_reviewer(daemon->auth, reviewer));
+    restart_policies(daemon);
     if (daemon->shell)
         reload_shell(daemon, old, targets, credential);
     else

@@ -73,7 +73,7 @@ static bool has_node_group(const struct as_ruleset *ruleset)
 void daemon_recover_nodes(struct daemon *daemon)
 {
     if (!daemon->shell ||
-        (!has_node_group(daemon->config->ruleset) && !as_shell_may_have_marks(daemon->shell)))
+        (!has_node_group(daemon_get_rules(daemon)) && !as_shell_may_have_marks(daemon->shell)))
         return;
     daemon->options->adapters->recover_targets(daemon->targets);
 }
@@ -177,7 +177,8 @@ void daemon_new_source(struct daemon *daemon)
 {
     daemon->source = daemon->options->adapters->new_source(
         daemon->outside, &daemon->config->settings, on_source_answer, on_query_judged, daemon);
-    as_query_checks_start(daemon->query_checks, daemon->config, daemon->source);
+    as_query_checks_start(daemon->query_checks, daemon->config, daemon_get_rules(daemon),
+                          daemon->source);
 }
 
 static void log_trace(void *context, const struct as_trace_line *line)

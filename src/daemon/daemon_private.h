@@ -2,6 +2,7 @@
  * The daemon's one structure, and its modules, each of which calls the modules above it:
  *
  *   daemon_ports.c   targets, sources and messages of the configuration, and of earlier ones
+ *   daemon_policies.c  scaling policies: objects of Kubernetes beside the rule files
  *   daemon_config.c  configuration: load, reload
  *   daemon.c         start, leadership, state, web server, stop
  */
@@ -20,6 +21,7 @@
 #include <alertscaler/daemon/daemon_process.h>
 #include <alertscaler/decide/operator_command.h>
 #include <alertscaler/http/tls_server.h>
+#include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_rivals.h>
 #include <alertscaler/log/storage.h>
 #include <alertscaler/monitoring/query_checks.h>
@@ -101,6 +103,22 @@ struct daemon_halt {
     struct event *timer;
 };
 
+struct as_policy_set;
+struct as_policy_watch;
+
+struct daemon_policies { /* all NULL unless `objects.enabled` */
+    struct as_policy_set *set;
+    const struct as_ruleset *rules; /* of files and policies; NULL: of files only */
+    struct as_kube_access *access;
+    struct as_kube_client client; /* if there is a watch */
+    struct as_policy_watch *watch;
+    as_mono_time started;      /* the watch */
+    char error[AS_ERROR_SIZE]; /* of the watch, as logged; "" */
+    bool is_due;               /* changes wait for the timer */
+    as_mono_time earliest;     /* of the next join */
+    struct event *timer;
+};
+
 struct daemon_messages {
     struct as_messenger *messenger, *former; /* former: during a reload */
     char host[AS_INSTANCE_NAME_SIZE];
@@ -125,6 +143,7 @@ struct daemon {
     struct node_recovery_list recoveries;
     size_t retired_count;
     struct daemon_reload reload;
+    struct daemon_policies policies;
     struct as_digest named_files; /* as named_files_hash before they were loaded */
     struct daemon_messages messages;
     struct state_opener *opener;             /* opening the state; there is no storage then */
@@ -181,6 +200,18 @@ void daemon_forget_recoveries(struct daemon *daemon); /* frees them */
 struct as_notifier_config daemon_messages_begin(struct daemon *daemon);
 void daemon_messages_end_former(struct daemon *daemon);
 void daemon_messages_close(struct daemon *daemon);
+
+/* daemon_policies.c */
+const struct as_ruleset *daemon_get_rules(const struct daemon *daemon); /* in force */
+/* Joins the policies with the present configuration. Before the engine gets its rules. */
+void daemon_policies_join(struct daemon *daemon);
+void daemon_on_policies_timer(evutil_socket_t fd, short what, void *context);
+/* The first list may come soon: the state must not be opened yet. */
+bool daemon_policies_are_awaited(const struct daemon *daemon) AS_MUST_USE;
+/* Begins the watch anew, by the present configuration. */
+int daemon_policies_start(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+void daemon_policies_stop(struct daemon *daemon);   /* the watch; what is known stays */
+void daemon_policies_forget(struct daemon *daemon); /* at the end, or without `objects` */
 
 /* daemon_config.c */
 int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_USE;

@@ -1,7 +1,7 @@
 /*
  * Pauses, of both directions or of one, of one target or of all: ordered by an operator, stored,
- * ended by another order or by time. And the kill switch, which comes from outside and is not
- * stored.
+ * ended by another order or by time. And two that come from outside and are not stored: the kill
+ * switch, and the annotations of scaling policies.
  *
  * A paused target is observed and decided as usual, with the flag `paused`: so the log shows what
  * it would do. A pause of one direction is a block (engine_blocks.c). A decision from before the
@@ -22,7 +22,8 @@
 #include "engine_effects.h"
 
 struct paused {
-    struct as_pause_state pause; /* the first member: pauses_get; owns its texts */
+    struct as_pause_state pause;    /* the first member: pauses_get; owns its texts */
+    struct as_pause_state declared; /* by the scaling policy that the target is of; not stored */
     struct target *target;
     TAILQ_ENTRY(paused) link; /* if the pause is set */
 };
@@ -107,15 +108,40 @@ void pause_clear(struct as_engine *engine, struct target *target)
     effect_put_target(engine, target);
 }
 
+/* The pauses that hold for a target, whether they are set or not. */
+#define PAUSES_OF_TARGET 4
+struct pause_list {
+    const struct as_pause_state *items[PAUSES_OF_TARGET];
+};
+
+/* A pause that a policy declares ends with the target's entry. */
+static const struct as_pause_state *pauses_get_declared(const struct target *target)
+{
+    static const struct as_pause_state none;
+    return target->config && target->config->policy ? &get_paused(target)->declared : &none;
+}
+
+static struct pause_list pauses_list(const struct as_engine *engine, const struct target *target)
+{
+    return (struct pause_list){
+        {&engine->halt, &engine->pause, &get_paused(target)->pause, pauses_get_declared(target)}};
+}
+
+/* Of the target alone: an operator's, else the declared one. */
+static const struct as_pause_state *pauses_get_own(const struct target *target)
+{
+    const struct as_pause_state *ordered = pauses_get(target);
+    return ordered->is_set ? ordered : pauses_get_declared(target);
+}
+
 /* NULL: none forbids all of these directions. */
 static const struct as_pause_state *pauses_find_in(const struct as_engine *engine,
                                                    const struct target *target, enum as_ways ways)
 {
-    const struct as_pause_state *const pauses[] = {&engine->halt, &engine->pause,
-                                                   &get_paused(target)->pause};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(pauses); i++) {
-        if (pauses[i]->is_set && (pauses[i]->ways & ways) == ways)
-            return pauses[i];
+    const struct pause_list pauses = pauses_list(engine, target);
+    for (size_t i = 0; i < PAUSES_OF_TARGET; i++) {
+        if (pauses.items[i]->is_set && (pauses.items[i]->ways & ways) == ways)
+            return pauses.items[i];
     }
     return NULL;
 }
@@ -130,7 +156,7 @@ const struct as_pause_note *pauses_note(struct as_engine *engine, const struct t
 {
     const struct as_pause_state *pause = pauses_find(engine, target);
     if (!pause)
-        pause = engine->pause.is_set ? &engine->pause : &get_paused(target)->pause;
+        pause = engine->pause.is_set ? &engine->pause : pauses_get_own(target);
     if (!pause->is_set)
         return NULL;
     struct as_pause_note *note = as_arena_alloc(&engine->arena, 1, sizeof(*note));
@@ -139,7 +165,7 @@ const struct as_pause_note *pauses_note(struct as_engine *engine, const struct t
         .ways = pause->ways,
         .who = as_arena_strdup(&engine->arena, pause->who),
         .reason = as_arena_strdup(&engine->arena, pause->reason),
-        .is_of_all = pause != pauses_get(target),
+        .is_of_all = pause == &engine->halt || pause == &engine->pause,
         .until = {end.us != AS_MONO_NEVER.us,
                   lock_get_end(pause->since, pause->for_us, engine->mono, engine->wall).wall},
     };
@@ -257,6 +283,25 @@ size_t pauses_count_of(const struct as_engine *engine, const char *credential)
 static void pauses_deinit(struct target *target)
 {
     pause_free(&get_paused(target)->pause);
+    pause_free(&get_paused(target)->declared);
+}
+
+/* A pause that the entry declares begins when it is first seen. */
+static void pauses_on_entry(struct as_engine *engine, struct target *target)
+{
+    const struct as_policy_terms *policy = target->config ? target->config->policy : NULL;
+    struct as_pause_state *declared = &get_paused(target)->declared;
+    if (!policy || policy->paused == AS_WAYS_NONE) {
+        pause_free(declared);
+        return;
+    }
+    if (declared->is_set && declared->ways == policy->paused &&
+        strcmp(declared->reason, policy->pause_reason) == 0)
+        return;
+    pause_fill(declared, &(struct as_pause_state){.since = moment_now(engine),
+                                                  .ways = policy->paused,
+                                                  .who = "annotation",
+                                                  .reason = policy->pause_reason});
 }
 
 static void pauses_store(struct as_engine *engine, const struct target *target,
@@ -311,22 +356,22 @@ struct as_pause_view as_engine_get_pause(const struct as_engine *engine, as_mono
 static void pauses_fill_view(const struct target *target, as_mono_time now, as_wall_time wall,
                              struct as_target_view *view)
 {
-    view->pause = pause_make_view(pauses_get(target), false, now, wall);
+    view->pause = pause_make_view(pauses_get_own(target), false, now, wall);
 }
 
-/* The kill switch, the pause of all targets, and the pause of this one. */
+/* The kill switch, the pause of all targets, and those of this one. */
 static void pauses_visit_blocks(const struct block_query *query, const struct target *target)
 {
     const struct as_engine *engine = query->engine;
-    const struct as_pause_state *const pauses[] = {&engine->halt, &engine->pause,
-                                                   pauses_get(target)};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(pauses); i++) {
-        if (pauses[i]->is_set)
-            query->visit(query->context,
-                         &(struct block){.ways = pauses[i]->ways,
-                                         .kind = BLOCK_PAUSE,
-                                         .is_of_all = pauses[i] != pauses_get(target),
-                                         .name = pauses[i]->who});
+    const struct pause_list pauses = pauses_list(engine, target);
+    for (size_t i = 0; i < PAUSES_OF_TARGET; i++) {
+        const struct as_pause_state *pause = pauses.items[i];
+        if (pause->is_set)
+            query->visit(query->context, &(struct block){.ways = pause->ways,
+                                                         .kind = BLOCK_PAUSE,
+                                                         .is_of_all = pause == &engine->halt ||
+                                                                      pause == &engine->pause,
+                                                         .name = pause->who});
     }
 }
 
@@ -338,6 +383,7 @@ const struct concern concern_pauses = {
     .store = pauses_store,
     .restore = pauses_restore_target,
     .unite = pauses_unite,
+    .on_entry = pauses_on_entry,
     .fill_view = pauses_fill_view,
     .visit_blocks = pauses_visit_blocks,
 };

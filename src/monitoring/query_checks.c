@@ -43,6 +43,7 @@ struct item {
 struct as_query_checks {
     struct as_loop *loop;
     const struct as_config *config; /* NULL: stopped */
+    const struct as_ruleset *ruleset;
     struct as_source_port *source;
     char *url; /* of the server that gave the verdicts; NULL: none yet */
     struct item *items;
@@ -157,8 +158,8 @@ static void on_log_due(void *context)
             as_rule_queries_visit(tree, log_rule_query, checks);
     }
     as_diagnostics_deinit(&reported);
-    for (size_t i = 0; checks->config && i < checks->config->ruleset->rule_count; i++) {
-        const struct as_rule *rule = &checks->config->ruleset->rules[i];
+    for (size_t i = 0; checks->config && i < checks->ruleset->rule_count; i++) {
+        const struct as_rule *rule = &checks->ruleset->rules[i];
         log_without_place(checks, rule, rule->source.query);
         log_without_place(checks, rule, rule->guard);
     }
@@ -256,10 +257,16 @@ static void want_query(struct as_query_checks *checks, const struct as_template 
     item->is_wanted = true;
 }
 
-void as_query_checks_start(struct as_query_checks *checks, const struct as_config *config,
-                           struct as_source_port *source)
+/* Whether the query goes to `prometheus`: those of a tenant go elsewhere. */
+static bool is_checked(const struct as_ruleset *ruleset, const struct as_rule *rule)
 {
-    const struct as_ruleset *ruleset = config->ruleset;
+    const struct as_policy_terms *policy = ruleset->targets[rule->target].policy;
+    return !policy || !policy->is_tenant;
+}
+
+void as_query_checks_start(struct as_query_checks *checks, const struct as_config *config,
+                           const struct as_ruleset *ruleset, struct as_source_port *source)
+{
     const char *url = config->settings.prometheus.url;
     const bool is_other_server = !as_str_equal(checks->url, url);
     struct item *item, *next;
@@ -267,6 +274,8 @@ void as_query_checks_start(struct as_query_checks *checks, const struct as_confi
     HASH_ITER (hh, checks->items, item, next)
         item->is_wanted = false;
     for (size_t i = 0; i < ruleset->rule_count; i++) {
+        if (!is_checked(ruleset, &ruleset->rules[i]))
+            continue;
         want_query(checks, ruleset->rules[i].source.query);
         want_query(checks, ruleset->rules[i].guard);
     }
@@ -284,6 +293,7 @@ void as_query_checks_start(struct as_query_checks *checks, const struct as_confi
     if (!url || !source->parse)
         return;
     checks->config = config;
+    checks->ruleset = ruleset;
     checks->source = source;
     checks->retry_us = AS_QUERY_RETRY_MIN_US;
     query_checks_send(checks);

@@ -61,6 +61,7 @@ struct policy_entry {
     bool is_compiled;
     enum as_policy_reason judged; /* alone, without other owners */
     char *judgement;              /* its message */
+    bool is_judged;               /* by a join, since its generation came */
     bool is_listed;               /* in the list under way */
     UT_hash_handle hh;
 };
@@ -229,6 +230,11 @@ static void keep_compiled(struct policy_entry *entry, struct policy_entry *forme
     entry->judgement = former->judgement;
     former->compiled = NULL;
     former->judgement = NULL;
+    entry->is_judged = former->is_judged;
+    entry->policy.reason = former->policy.reason;
+    const char *message = entry->policy.message;
+    entry->policy.message = former->policy.message;
+    former->policy.message = message;
 }
 
 int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, bool *changed_out,
@@ -643,6 +649,9 @@ static int compare_age(const void *left, const void *right)
 
 static void set_reason(struct policy_entry *entry, enum as_policy_reason reason, char *message)
 {
+    entry->policy.is_known = entry->is_judged && entry->policy.reason == reason &&
+                             strcmp(entry->policy.message, message) == 0;
+    entry->is_judged = true;
     entry->policy.reason = reason;
     free_const(entry->policy.message);
     entry->policy.message = message;

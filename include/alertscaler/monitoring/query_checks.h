@@ -24,10 +24,10 @@ struct as_query_checks;
 struct as_query_checks *as_query_checks_new(struct as_loop *loop) AS_MUST_USE; /* borrows it */
 struct as_query_checks *as_query_checks_free(struct as_query_checks *checks);
 
-/* Checks the queries of this configuration, which replaces an earlier one. Borrows both until the
- * next call, or until as_query_checks_stop. */
+/* Checks the queries of the rule set in force: of the configuration's files, and of policies. All
+ * are borrowed until the next call, or until as_query_checks_stop. */
 void as_query_checks_start(struct as_query_checks *checks, const struct as_config *config,
-                           struct as_source_port *source);
+                           const struct as_ruleset *ruleset, struct as_source_port *source);
 /* Sends nothing more, and keeps the verdicts. */
 void as_query_checks_stop(struct as_query_checks *checks);
 

@@ -47,7 +47,8 @@ struct as_scaling_policy {
                             each, in the words of `check` */
     /* Annotations: why its target must not be scaled at all, up, down; NULL: not set. */
     const char *paused, *paused_up, *paused_down;
-    bool allows_hpa;                  /* alertscaler.io/allow-hpa: "true" */
+    bool is_known;   /* the former join gave this generation the same reason and message */
+    bool allows_hpa; /* alertscaler.io/allow-hpa: "true" */
     const struct as_ruleset *ruleset; /* one target and its rules; NULL: Invalid */
 };
 #define AS_POLICY_ERRORS_MAX 10

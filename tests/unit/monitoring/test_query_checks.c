@@ -104,7 +104,7 @@ TestSuite(query_checks, .init = setup, .fini = teardown);
 static void start(size_t rule_count)
 {
     ruleset.rule_count = rule_count;
-    as_query_checks_start(checks, &config, &source);
+    as_query_checks_start(checks, &config, config.ruleset, &source);
 }
 
 /* Answers the oldest call that has no answer. */
@@ -208,7 +208,7 @@ Test(query_checks, an_answer_after_a_reload_counts_no_more)
 {
     set_rule(0, "a", "up");
     start(1);
-    as_query_checks_start(checks, &config, &other_source);
+    as_query_checks_start(checks, &config, config.ruleset, &other_source);
     cr_assert_eq(call_count, 2, "the new source is asked");
     answer(AS_QUERY_REFUSED, "late");
     cr_expect_str_eq(find(0), "");

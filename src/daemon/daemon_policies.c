@@ -1,0 +1,189 @@
+/*
+ * Scaling policies in the daemon: the watch of the cluster `default`, and the rule set that they
+ * make with the rule files. All replicas watch, so that a new leader knows the policies.
+ *
+ * Changes within JOIN_EVERY_US are taken together. While the API server is away, the last known
+ * policies stay in force. A leader waits AWAIT_US for the first list before it opens the state:
+ * the rules of policies have a say in what is restored.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <alertscaler/base/log.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/base/throttle.h>
+#include <alertscaler/kube/policy_watch.h>
+#include <alertscaler/rules/policy_set.h>
+
+#include "daemon_private.h"
+
+#define JOIN_SOON_US  (100 * AS_US_PER_MS) /* for changes that come together */
+#define JOIN_EVERY_US (500 * AS_US_PER_MS)
+#define AWAIT_US      (15 * AS_US_PER_S)
+
+static as_mono_time policies_get_now(void)
+{
+    return as_system_clock.get_mono(&as_system_clock);
+}
+
+static void policies_plan(struct daemon *daemon)
+{
+    struct daemon_policies *policies = &daemon->policies;
+    const int64_t wait = policies->earliest.us - policies_get_now().us;
+    if (policies->is_due)
+        return;
+    policies->is_due = true;
+    daemon_arm(policies->timer, wait > JOIN_SOON_US ? wait : JOIN_SOON_US);
+}
+
+static void on_list_begin(void *context, const char *namespace)
+{
+    struct daemon *daemon = context;
+    as_policy_set_begin_list(daemon->policies.set, namespace);
+}
+
+static void on_put(void *context, const char *text, size_t size)
+{
+    struct daemon *daemon = context;
+    struct as_error error = AS_ERROR_INIT;
+    bool is_changed = false;
+    if (as_policy_set_put(daemon->policies.set, text, size, &is_changed, &error) != 0)
+        as_log(AS_LOG_ERROR, "a scaling policy cannot be read", AS_F("error", error.text));
+    else if (is_changed)
+        policies_plan(daemon);
+}
+
+static void on_removed(void *context, const char *namespace, const char *name)
+{
+    struct daemon *daemon = context;
+    if (as_policy_set_remove(daemon->policies.set, namespace, name))
+        policies_plan(daemon);
+}
+
+static void on_list_end(void *context, const char *namespace)
+{
+    struct daemon *daemon = context;
+    struct daemon_policies *policies = &daemon->policies;
+    if (as_policy_set_end_list(policies->set, namespace))
+        policies_plan(daemon);
+    if (*policies->error)
+        as_log(AS_LOG_INFO, "scaling policies are watched again");
+    *policies->error = '\0';
+}
+
+static void on_watch_failed(void *context, const char *message)
+{
+    struct daemon_policies *policies = &((struct daemon *)context)->policies;
+    char error[AS_ERROR_SIZE];
+    as_str_copy_line(message, error, sizeof(error));
+    if (strcmp(policies->error, error) == 0)
+        return; /* told already */
+    memcpy(policies->error, error, sizeof(error));
+    as_log(AS_LOG_WARN, "scaling policies cannot be watched: those that are known stay in force",
+           AS_F("error", error));
+}
+
+static const struct as_policy_watch_listener policies_listener = {on_list_begin, on_put, on_removed,
+                                                                  on_list_end, on_watch_failed};
+
+const struct as_ruleset *daemon_get_rules(const struct daemon *daemon)
+{
+    return daemon->policies.rules ? daemon->policies.rules : daemon->config->ruleset;
+}
+
+/* A policy is logged when it comes, and when it is in force or is refused for another reason. */
+static bool log_policy(void *context, const struct as_scaling_policy *policy)
+{
+    (void)context;
+    if (policy->is_known)
+        return false;
+    as_log(policy->reason == AS_POLICY_READY ? AS_LOG_INFO : AS_LOG_WARN,
+           policy->reason == AS_POLICY_READY ? "a scaling policy is in force"
+                                             : "a scaling policy is not in force",
+           AS_F("policy", policy->id), AS_FI("generation", policy->generation),
+           AS_F("reason", as_policy_reason_get_word(policy->reason)),
+           AS_F_IF("message", policy->reason == AS_POLICY_READY ? NULL : policy->message));
+    return false;
+}
+
+void daemon_policies_join(struct daemon *daemon)
+{
+    struct daemon_policies *policies = &daemon->policies;
+    if (!policies->set)
+        return;
+    policies->rules =
+        as_policy_set_join(policies->set, &daemon->config->settings, daemon->config->ruleset);
+    as_policy_set_visit(policies->set, log_policy, NULL);
+    policies->is_due = false;
+    policies->earliest.us = policies_get_now().us + JOIN_EVERY_US;
+    evtimer_del(policies->timer);
+}
+
+void daemon_on_policies_timer(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *daemon = context;
+    struct daemon_policies *policies = &daemon->policies;
+    if (!policies->is_due || daemon->stopping)
+        return;
+    if (policies->earliest.us > policies_get_now().us) {
+        daemon_arm(policies->timer, policies->earliest.us - policies_get_now().us);
+        return;
+    }
+    daemon_policies_join(daemon);
+    if (daemon->source)
+        as_query_checks_start(daemon->query_checks, daemon->config, daemon_get_rules(daemon),
+                              daemon->source);
+    if (!daemon->shell || daemon->failed)
+        return;
+    const struct as_engine_config engine = daemon_get_engine_config(daemon);
+    as_shell_reload(daemon->shell, daemon_get_rules(daemon), &engine, daemon->config->digest,
+                    daemon->targets, daemon->source, NULL, "");
+}
+
+bool daemon_policies_are_awaited(const struct daemon *daemon)
+{
+    const struct daemon_policies *policies = &daemon->policies;
+    return policies->watch && !as_policy_watch_is_synced(policies->watch) &&
+           policies_get_now().us - policies->started.us < AWAIT_US;
+}
+
+int daemon_policies_start(struct daemon *daemon, struct as_error *error)
+{
+    struct daemon_policies *policies = &daemon->policies;
+    const struct as_settings *settings = &daemon->config->settings;
+    const struct as_access_env *env = daemon->options->adapters->get_env(daemon->outside);
+    const struct as_cluster_settings *cluster = as_settings_find_cluster(settings, "default");
+    const struct as_kube_access_config access = {cluster->kubeconfig, cluster->context};
+    daemon_policies_stop(daemon);
+    if (!settings->objects.is_enabled)
+        return 0;
+    const int status = as_kube_access_new(&access, env, &policies->access, error);
+    if (status != 0) {
+        as_error_wrap(error, "objects: cluster default");
+        return status;
+    }
+    as_kube_client_init(&policies->client, env, policies->access);
+    if (!policies->set)
+        policies->set = as_policy_set_new();
+    policies->started = policies_get_now();
+    policies->watch = as_policy_watch_start(&policies->client, &settings->objects,
+                                            daemon_get_seed(), &policies_listener, daemon);
+    return 0;
+}
+
+void daemon_policies_stop(struct daemon *daemon)
+{
+    struct daemon_policies *policies = &daemon->policies;
+    if (!policies->watch)
+        return;
+    policies->watch = as_policy_watch_stop(policies->watch);
+    as_kube_client_deinit(&policies->client);
+    policies->access = as_kube_access_free(policies->access);
+}
+
+void daemon_policies_forget(struct daemon *daemon)
+{
+    daemon_policies_stop(daemon);
+    daemon->policies.set = as_policy_set_free(daemon->policies.set);
+    daemon->policies.rules = NULL;
+}
