@@ -34,7 +34,7 @@ struct as_kube_watch {
     struct as_kube_client *client;
     const struct as_kube_watch_listener *listener;
     void *context;
-    char *path, *field_selector;
+    char *path, *field_selector, *label_selector;
     const char *list_operation, *watch_operation;
     bool wants_protobuf;
     struct as_random random;
@@ -97,6 +97,8 @@ static int kube_watch_write_path(const struct as_kube_watch *watch, struct as_bu
     as_buf_append_str(path, watch->path);
     if (watch->field_selector)
         as_kube_path_append_parameter(path, "fieldSelector", watch->field_selector);
+    if (watch->label_selector)
+        as_kube_path_append_parameter(path, "labelSelector", watch->label_selector);
     if (is_listing(watch)) {
         as_number_print_i64(AS_KUBE_LIST_PAGE, number);
         as_kube_path_append_parameter(path, "limit", number);
@@ -423,6 +425,7 @@ struct as_kube_watch *as_kube_watch_start(struct as_kube_client *client,
     watch->context = context;
     watch->path = as_xstrdup(spec->path);
     watch->field_selector = spec->field_selector ? as_xstrdup(spec->field_selector) : NULL;
+    watch->label_selector = spec->label_selector ? as_xstrdup(spec->label_selector) : NULL;
     watch->list_operation = spec->list_operation;
     watch->watch_operation = spec->watch_operation;
     watch->wants_protobuf = spec->wants_protobuf;
@@ -442,6 +445,7 @@ struct as_kube_watch *as_kube_watch_stop(struct as_kube_watch *watch)
     as_kube_stream_free(watch->stream);
     free(watch->path);
     free(watch->field_selector);
+    free(watch->label_selector);
     free(watch->next);
     free(watch);
     return NULL;

@@ -41,6 +41,8 @@ struct as_kube_watch_listener {
 struct as_kube_watch_spec {
     const char *path;           /* "/api/v1/pods", escaped (kube_client.h); copied */
     const char *field_selector; /* "status.phase!=Failed"; copied; NULL: none */
+    /* "team=shop"; copied; NULL: none. An object that no longer matches is DELETED. */
+    const char *label_selector;
     const char *list_operation, *watch_operation; /* for metrics; static memory */
     bool wants_protobuf;                          /* where the server has it; else JSON */
     uint64_t seed;                                /* of the jitter */

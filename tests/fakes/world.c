@@ -30,7 +30,7 @@ struct as_http_call {
     void *context;
     char *content_type; /* of an answer that stays */
     int status;
-    bool is_handing, is_cancelled;
+    bool is_handing, is_cancelled, is_staying;
 };
 
 struct as_timer {
@@ -129,8 +129,8 @@ static void cancel_http(struct as_http *self, struct as_http_call *call)
     call->is_cancelled = true;
     if (call->is_handing)
         return; /* hand_over frees the call */
-    if (call == world->staying)
-        world->staying = NULL;
+    if (call->is_staying)
+        TAILQ_REMOVE(&world->staying, call, entry);
     else
         TAILQ_REMOVE(&world->calls, call, entry);
     free_call(call);
@@ -206,6 +206,7 @@ void world_init(struct world *world)
     STAILQ_INIT(&world->answers);
     STAILQ_INIT(&world->results);
     TAILQ_INIT(&world->calls);
+    TAILQ_INIT(&world->staying);
     TAILQ_INIT(&world->timers);
     TAILQ_INIT(&world->processes);
 }
@@ -233,7 +234,8 @@ void world_deinit(struct world *world)
 {
     teardown_expect(STAILQ_EMPTY(&world->answers), "answers of the script were not asked for");
     teardown_expect(STAILQ_EMPTY(&world->results), "programs of the script were not run");
-    teardown_expect(TAILQ_EMPTY(&world->calls) && !world->staying, "requests were left behind");
+    teardown_expect(TAILQ_EMPTY(&world->calls) && TAILQ_EMPTY(&world->staying),
+                    "requests were left behind");
     teardown_expect(TAILQ_EMPTY(&world->timers), "timers were left behind");
     teardown_expect(TAILQ_EMPTY(&world->processes), "programs were left behind");
     for (size_t i = 0; i < world->request_count; i++)
@@ -360,21 +362,36 @@ static void tell(struct world *world, struct as_http_call *call, const struct wo
     if (call->on_body && answer->status / 100 == 2)
         handing = hand_over(call, get_type(answer), answer->body, measure_body(answer));
     if (handing == WORLD_GOES_ON && answer->stays) {
-        cr_assert(!world->staying, "two answers stay");
         if (!call->content_type)
             call->content_type = as_xstrdup(get_type(answer));
         call->status = answer->status;
-        world->staying = call;
+        call->is_staying = true;
+        TAILQ_INSERT_TAIL(&world->staying, call, entry);
     } else if (handing != WORLD_CANCELLED) {
         tell_response(call, handing == WORLD_REFUSED ? &refused : answer);
     }
 }
 
-void world_feed(struct world *world, const void *bytes, size_t size)
+/* Takes it off the list of those that stay. */
+static struct as_http_call *take_staying(struct world *world, const char *part)
 {
-    struct as_http_call *call = world->staying;
-    cr_assert(call != NULL, "no answer stays");
-    world->staying = NULL;
+    struct as_http_call *call, *found = NULL;
+    TAILQ_FOREACH (call, &world->staying, entry) {
+        if (!strstr(world->requests[call->request].url, part))
+            continue;
+        cr_assert(!found, "two answers stay: %s and %s", world->requests[found->request].url,
+                  world->requests[call->request].url);
+        found = call;
+    }
+    cr_assert(found != NULL, "no answer stays: %s", part);
+    TAILQ_REMOVE(&world->staying, found, entry);
+    found->is_staying = false;
+    return found;
+}
+
+void world_feed_to(struct world *world, const char *part, const void *bytes, size_t size)
+{
+    struct as_http_call *call = take_staying(world, part);
     tell(world, call,
          &(struct world_answer){.status = call->status,
                                 .content_type = call->content_type,
@@ -384,14 +401,23 @@ void world_feed(struct world *world, const void *bytes, size_t size)
     world_run(world);
 }
 
-void world_end(struct world *world, enum as_http_outcome outcome, const char *error)
+void world_feed(struct world *world, const void *bytes, size_t size)
 {
-    struct as_http_call *call = world->staying;
-    cr_assert(call != NULL, "no answer stays");
-    world->staying = NULL;
+    world_feed_to(world, "", bytes, size);
+}
+
+void world_end_of(struct world *world, const char *part, enum as_http_outcome outcome,
+                  const char *error)
+{
+    struct as_http_call *call = take_staying(world, part);
     tell_response(
         call, &(struct world_answer){.outcome = outcome, .status = call->status, .error = error});
     world_run(world);
+}
+
+void world_end(struct world *world, enum as_http_outcome outcome, const char *error)
+{
+    world_end_of(world, "", outcome, error);
 }
 
 static bool end_call(struct world *world)

@@ -66,7 +66,7 @@ struct world {
     STAILQ_HEAD(, world_answer_entry) answers;
     STAILQ_HEAD(, world_result_entry) results;
     TAILQ_HEAD(, as_http_call) calls;
-    struct as_http_call *staying;
+    TAILQ_HEAD(, as_http_call) staying;
     TAILQ_HEAD(, as_timer) timers;
     TAILQ_HEAD(, as_process) processes;
 };
@@ -75,9 +75,13 @@ void world_init(struct world *world);
 void world_deinit(struct world *world); /* fails where something is left: script, call or timer */
 
 void world_answer(struct world *world, struct world_answer answer); /* copied */
-/* More of the body of the answer that stays, and its end. At most one answer may stay. */
+/* More of the body of the only answer that stays, and its end. */
 void world_feed(struct world *world, const void *bytes, size_t size);
 void world_end(struct world *world, enum as_http_outcome outcome, const char *error);
+/* The same of the only one whose URL contains `part`. */
+void world_feed_to(struct world *world, const char *part, const void *bytes, size_t size);
+void world_end_of(struct world *world, const char *part, enum as_http_outcome outcome,
+                  const char *error);
 void world_end_program(struct world *world, struct as_process_result result); /* likewise */
 
 /* Turns of the loop until nothing is due at this time. */

@@ -274,12 +274,12 @@ Test(kube_pod_watch, ends_with_the_need)
     observe_many(AS_POD_WATCH_TARGETS + 1);
     for (int minute = 0; minute <= 10; minute++) {
         world_advance(&world, AS_US_PER_MIN);
-        if (!world.staying)
+        if (TAILQ_EMPTY(&world.staying))
             break;
         feed(BOOKMARK("20"));
         observe_many(AS_POD_WATCH_TARGETS - 1);
     }
-    cr_expect_null(world.staying);
+    cr_expect(TAILQ_EMPTY(&world.staying));
     cr_expect_eq(watches, 1);
     EXPECT_LISTED("app=web");
 }
