@@ -381,6 +381,7 @@ static void daemon_on_poll_timer(evutil_socket_t fd, short what, void *context)
     struct daemon *daemon = context;
     as_auth_poll(daemon->auth);
     as_receiver_poll(daemon->receiver);
+    daemon_admission_poll(daemon);
     daemon_arm(daemon->poll_timer, CREDENTIALS_POLL_US);
 }
 
@@ -1058,6 +1059,8 @@ static int daemon_start(struct daemon *daemon, struct as_error *error)
     if (status == 0)
         status = daemon_open_server(daemon, error);
     if (status == 0)
+        status = daemon_admission_open(daemon, error);
+    if (status == 0)
         status = daemon_enter_sandbox(daemon, error); /* before other threads start */
     if (status == 0) {
         daemon->fill =
@@ -1082,6 +1085,7 @@ static void daemon_release(struct daemon *daemon)
 {
     daemon_close_state(daemon);
     as_http_server_free(daemon->server);
+    daemon_admission_close(daemon);
     daemon_forget_reload(daemon);
     as_receiver_free(daemon->receiver);
     as_auth_free(daemon->auth); /* it uses `outside` */

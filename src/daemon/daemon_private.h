@@ -4,6 +4,7 @@
  *   daemon_ports.c   targets, sources and messages of the configuration, and of earlier ones
  *   daemon_policies.c  scaling policies: objects of Kubernetes beside the rule files
  *   daemon_config.c  configuration: load, reload
+ *   admission.c      the listener for the API server's reviews of policies
  *   daemon.c         start, leadership, state, web server, stop
  */
 #ifndef ALERTSCALER_SRC_DAEMON_DAEMON_PRIVATE_H
@@ -37,6 +38,7 @@
 #include <alertscaler/ui/history.h>
 #include <alertscaler/ui/route.h>
 
+#include "admission.h"
 #include "sandbox.h"
 
 struct as_kill_switch;
@@ -165,6 +167,7 @@ struct daemon {
     struct as_history_fill *fill;
     struct as_routes routes;
     struct as_http_server *server;
+    struct daemon_admission *admission;
     struct as_external_url external_url; /* known as soon as the server listens */
     struct as_sandbox *sandbox;
     as_wall_time started;

@@ -124,6 +124,8 @@ static void visit_settings(const struct visitor *visitor, const struct as_settin
         visit_file(visitor, settings->receiver.tokens[i].file);
     for (size_t i = 0; i < settings->receiver.hmac_count; i++)
         visit_file(visitor, settings->receiver.hmac[i].secret_file);
+    visit_file(visitor, settings->objects.admission.cert_file);
+    visit_file(visitor, settings->objects.admission.key_file);
 }
 
 void named_files_visit(const struct as_sandbox_config *config, as_file_visitor_fn *visit,

@@ -731,9 +731,8 @@ int as_config_load_http(const char *path, struct as_config **config_out,
     return AS_CONFIG_OK;
 }
 
-/* Errors with the path in the object in place of the file. */
-static void add_with_paths(const struct as_diagnostics *found, const struct as_yaml_tree *tree,
-                           struct as_diagnostics *diagnostics)
+void as_policy_add_with_paths(const struct as_diagnostics *found, const struct as_yaml_tree *tree,
+                              struct as_diagnostics *diagnostics)
 {
     for (size_t i = 0; i < found->count; i++) {
         AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(4096);
@@ -755,13 +754,12 @@ int as_policy_compile(const struct as_settings *settings, const char *text, size
     AS_CLEANUP(as_config_free_p) struct as_config *config = config_new("");
     AS_CLEANUP(loading_deinit)
     struct loading loading = {.diagnostics = &found, .config = config};
-    if (as_yaml_parse("policy", text, size, &found, &tree) >= 0) {
+    if (as_policy_parse(text, size, &found, &tree) >= 0) {
         loading.trees = as_xcalloc(1, sizeof(struct as_yaml_tree *));
         loading.trees[loading.tree_count++] = tree;
-        policy_rewrite(tree, &found);
         load_rules(&loading, settings);
     }
-    add_with_paths(&found, tree, diagnostics);
+    as_policy_add_with_paths(&found, tree, diagnostics);
     const bool is_good = !found.has_error;
     as_diagnostics_deinit(&found);
     if (!is_good)

@@ -1117,6 +1117,15 @@ void policy_rewrite(struct as_yaml_tree *tree, struct as_diagnostics *diagnostic
     as_yaml_rewrite(tree, policy_translate(&loader, as_yaml_get_root(tree)), respell);
 }
 
+int as_policy_parse(const char *text, size_t size, struct as_diagnostics *diagnostics,
+                    struct as_yaml_tree **tree_out)
+{
+    const int status = as_yaml_parse("policy", text, size, diagnostics, tree_out);
+    if (status >= 0)
+        policy_rewrite(*tree_out, diagnostics);
+    return status;
+}
+
 int as_rule_file_load(const char *path, struct as_diagnostics *diagnostics,
                       struct as_yaml_tree **tree_out)
 {

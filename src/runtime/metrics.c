@@ -377,6 +377,10 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                              "HTTP connections closed without an answer.",
                              METRIC_COUNTER,
                              {"reason"}},
+    [METRIC_ADMISSION_REVIEWS] = {"alertscaler_admission_reviews_total",
+                                  "Reviews of policies for the API server, by outcome.",
+                                  METRIC_COUNTER,
+                                  {"outcome"}},
     [METRIC_RELOAD_SUCCESSFUL] = {"alertscaler_config_last_reload_successful",
                                   "Whether the last attempt to load the configuration succeeded.",
                                   METRIC_GAUGE},
@@ -772,6 +776,11 @@ void as_metrics_on_http(struct as_metrics *metrics, const char *handler, int sta
 void as_metrics_on_http_drop(struct as_metrics *metrics, const char *reason)
 {
     metrics_add(metrics, METRIC_HTTP_DROPPED, VALUES(reason), 1);
+}
+
+void as_metrics_on_admission(struct as_metrics *metrics, const char *outcome)
+{
+    metrics_add(metrics, METRIC_ADMISSION_REVIEWS, VALUES(outcome), 1);
 }
 
 void as_metrics_on_client(struct as_metrics *metrics, const char *client_name,

@@ -73,6 +73,7 @@ enum metric { /* in printing order */
               METRIC_HTTP_DURATION,
               METRIC_HTTP_CONNECTIONS,
               METRIC_HTTP_DROPPED,
+              METRIC_ADMISSION_REVIEWS,
               METRIC_RELOAD_SUCCESSFUL,
               METRIC_RELOAD_TIMESTAMP,
               METRIC_LEADER,

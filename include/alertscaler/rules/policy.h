@@ -36,6 +36,14 @@ void as_policy_append_crd(struct as_buf *out);
 int as_rule_file_load(const char *path, struct as_diagnostics *diagnostics,
                       struct as_yaml_tree **tree_out) AS_MUST_USE;
 
+/* As as_yaml_parse, for the text of one policy: its tree is that of as_rule_file_load. */
+int as_policy_parse(const char *text, size_t size, struct as_diagnostics *diagnostics,
+                    struct as_yaml_tree **tree_out) AS_MUST_USE;
+/* Adds what was found in the tree of a policy (may be NULL). The file of a diagnostic becomes its
+ * path in the object: spec.rules[0].scaleUp.by. */
+void as_policy_add_with_paths(const struct as_diagnostics *found, const struct as_yaml_tree *tree,
+                              struct as_diagnostics *diagnostics);
+
 struct as_settings;
 struct as_ruleset;
 
@@ -45,7 +53,7 @@ struct as_ruleset;
  * of an error is its path in the object: spec.rules[0].scaleUp.by.
  */
 int as_policy_compile(const struct as_settings *settings, const char *text, size_t size,
-                      struct as_ruleset **ruleset_out, struct as_diagnostics *diagnostics)
-    AS_MUST_USE;
+                      struct as_ruleset **ruleset_out,
+                      struct as_diagnostics *diagnostics) AS_MUST_USE;
 
 #endif

@@ -45,6 +45,11 @@ struct as_lint *as_lint_free(struct as_lint *lint);
 void as_lint_check(const struct as_lint *lint, const struct as_config *config,
                    struct as_diagnostics *diagnostics);
 
+/* The same for the rule set of one policy, which was compiled from this text without error: it is
+ * compared with no other rule. The file of a diagnostic is its path in the object. */
+void as_lint_check_policy(const struct as_settings *settings, struct as_ruleset *ruleset,
+                          const char *text, size_t size, struct as_diagnostics *diagnostics);
+
 size_t as_lint_get_file_count(const struct as_lint *lint);  /* files of Prometheus' rules */
 size_t as_lint_get_alert_count(const struct as_lint *lint); /* alerting rules in these files */
 
