@@ -897,6 +897,8 @@ static void daemon_on_others_found(void *context, const char *target, const stru
                                    size_t count)
 {
     struct daemon *daemon = context;
+    if (daemon->shell && !daemon->failed)
+        daemon_policies_note_others(daemon, target, others, count);
     if (!daemon->shell || daemon->failed || !as_others_take(daemon->others, target, others, count))
         return;
     for (size_t i = 0; i < count; i++)

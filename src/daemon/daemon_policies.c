@@ -26,14 +26,16 @@ static as_mono_time policies_get_now(void)
     return as_system_clock.get_mono(&as_system_clock);
 }
 
+/* A join soon, after a change. */
 static void policies_plan(struct daemon *daemon)
 {
     struct daemon_policies *policies = &daemon->policies;
-    const int64_t wait = policies->earliest.us - policies_get_now().us;
-    if (policies->is_due)
+    const as_mono_time soon = {policies_get_now().us + JOIN_SOON_US};
+    const as_mono_time due = policies->earliest.us > soon.us ? policies->earliest : soon;
+    if (policies->due.us <= due.us)
         return;
-    policies->is_due = true;
-    daemon_arm(policies->timer, wait > JOIN_SOON_US ? wait : JOIN_SOON_US);
+    policies->due = due;
+    daemon_arm(policies->timer, due.us - policies_get_now().us);
 }
 
 static void on_list_begin(void *context, const char *namespace)
@@ -64,7 +66,7 @@ static void on_list_end(void *context, const char *namespace)
 {
     struct daemon *daemon = context;
     struct daemon_policies *policies = &daemon->policies;
-    if (as_policy_set_end_list(policies->set, namespace))
+    if (as_policy_set_end_list(policies->set, namespace) || !policies->has_synced)
         policies_plan(daemon);
     if (*policies->error)
         as_log(AS_LOG_INFO, "scaling policies are watched again");
@@ -111,22 +113,30 @@ void daemon_policies_join(struct daemon *daemon)
     struct daemon_policies *policies = &daemon->policies;
     if (!policies->set)
         return;
-    policies->rules =
-        as_policy_set_join(policies->set, &daemon->config->settings, daemon->config->ruleset);
+    policies->has_synced =
+        policies->has_synced || (policies->watch && as_policy_watch_is_synced(policies->watch));
+    policies->rules = as_policy_set_join(
+        policies->set, &(struct as_policy_join){.settings = &daemon->config->settings,
+                                                .files = daemon->config->ruleset,
+                                                .now = policies_get_now(),
+                                                .is_complete = policies->has_synced});
     as_policy_set_visit(policies->set, log_policy, NULL);
-    policies->is_due = false;
     policies->earliest.us = policies_get_now().us + JOIN_EVERY_US;
+    policies->due = as_policy_set_get_deadline(policies->set);
     evtimer_del(policies->timer);
+    if (policies->due.us != AS_MONO_NEVER.us)
+        daemon_arm(policies->timer, policies->due.us - policies_get_now().us);
 }
 
 void daemon_on_policies_timer(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
     struct daemon_policies *policies = &daemon->policies;
-    if (!policies->is_due || daemon->stopping)
+    const as_mono_time now = policies_get_now();
+    if (policies->due.us == AS_MONO_NEVER.us || daemon->stopping)
         return;
-    if (policies->earliest.us > policies_get_now().us) {
-        daemon_arm(policies->timer, policies->earliest.us - policies_get_now().us);
+    if (policies->due.us > now.us) {
+        daemon_arm(policies->timer, policies->due.us - now.us);
         return;
     }
     daemon_policies_join(daemon);
@@ -163,8 +173,11 @@ int daemon_policies_start(struct daemon *daemon, struct as_error *error)
         return status;
     }
     as_kube_client_init(&policies->client, env, policies->access);
-    if (!policies->set)
+    if (!policies->set) {
         policies->set = as_policy_set_new();
+        policies->due = AS_MONO_NEVER;
+        policies->has_synced = false;
+    }
     policies->started = policies_get_now();
     policies->watch = as_policy_watch_start(&policies->client, &settings->objects,
                                             daemon_get_seed(), &policies_listener, daemon);
@@ -186,4 +199,17 @@ void daemon_policies_forget(struct daemon *daemon)
     daemon_policies_stop(daemon);
     daemon->policies.set = as_policy_set_free(daemon->policies.set);
     daemon->policies.rules = NULL;
+}
+
+void daemon_policies_note_others(struct daemon *daemon, const char *target,
+                                 const struct as_other *others, size_t count)
+{
+    struct daemon_policies *policies = &daemon->policies;
+    const char *name = as_engine_find_name(as_shell_get_engine(daemon->shell), target);
+    char rival[256] = "";
+    for (size_t i = 0; i < count && !*rival; i++)
+        if (!others[i].is_paused)
+            (void)snprintf(rival, sizeof(rival), "%s %s", others[i].kind, others[i].name);
+    if (policies->set && as_policy_set_note_rival(policies->set, name, *rival ? rival : NULL))
+        policies_plan(daemon);
 }

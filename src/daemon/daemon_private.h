@@ -114,10 +114,10 @@ struct daemon_policies { /* all NULL unless `objects.enabled` */
     struct as_kube_access *access;
     struct as_kube_client client; /* if there is a watch */
     struct as_policy_watch *watch;
-    as_mono_time started;      /* the watch */
-    char error[AS_ERROR_SIZE]; /* of the watch, as logged; "" */
-    bool is_due;               /* changes wait for the timer */
-    as_mono_time earliest;     /* of the next join */
+    as_mono_time started;       /* the watch */
+    char error[AS_ERROR_SIZE];  /* of the watch, as logged; "" */
+    bool has_synced;            /* all policies were listed once */
+    as_mono_time earliest, due; /* of the next join; due: AS_MONO_NEVER: none is planned */
     struct event *timer;
 };
 
@@ -211,6 +211,9 @@ void daemon_policies_join(struct daemon *daemon);
 void daemon_on_policies_timer(evutil_socket_t fd, short what, void *context);
 /* The first list may come soon: the state must not be opened yet. */
 bool daemon_policies_are_awaited(const struct daemon *daemon) AS_MUST_USE;
+/* What else was found to scale a target. */
+void daemon_policies_note_others(struct daemon *daemon, const char *target,
+                                 const struct as_other *others, size_t count);
 /* Begins the watch anew, by the present configuration. */
 int daemon_policies_start(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 void daemon_policies_stop(struct daemon *daemon);   /* the watch; what is known stays */

@@ -279,6 +279,19 @@ const struct as_rule *as_ruleset_find_rule(const struct as_ruleset *ruleset, con
     return NULL;
 }
 
+static int compare_with_name(const void *name, const void *item)
+{
+    return strcmp(name, *(const char *const *)item);
+}
+
+bool as_ruleset_awaits(const struct as_ruleset *ruleset, const char *target)
+{
+    return strchr(target, '/') &&
+           (ruleset->awaits_policies ||
+            (ruleset->awaited_count > 0 && bsearch(target, ruleset->awaited, ruleset->awaited_count,
+                                                   sizeof(*ruleset->awaited), compare_with_name)));
+}
+
 struct as_ruleset *as_ruleset_free(struct as_ruleset *ruleset)
 {
     if (!ruleset)

@@ -305,6 +305,10 @@ static void remake_concerns(struct as_engine *engine)
     const size_t effects = engine->effect_count;
     RB_FOREACH (target, target_tree, &engine->targets) {
         bool is_changed = false;
+        if (target_is_awaited(engine, target)) {
+            endings_sleep(target);
+            continue;
+        }
         FOR_CONCERNS (engine, concern)
             if (concern->remake && concern->remake(engine, target))
                 is_changed = true;

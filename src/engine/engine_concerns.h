@@ -498,6 +498,7 @@ static inline const struct ending_list *endings_get(const struct target *target)
     return target->parts[CONCERN_ENDINGS];
 }
 bool endings_are_open(const struct target *target); /* it has one */
+void endings_sleep(struct target *target);          /* their policy is awaited */
 bool ending_get_action(const struct as_engine *engine, const struct ending *ending,
                        int32_t replicas, struct as_action *action_out);
 bool endings_finish(struct as_engine *engine, struct target *target,

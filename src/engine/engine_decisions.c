@@ -230,6 +230,8 @@ static void propose_endings(struct as_engine *engine, struct target *target,
     const struct ending *ending;
     TAILQ_FOREACH (ending, endings_get(target), in_target) {
         struct as_action action;
+        if (!ending->rule)
+            continue;
         proposals->has_dry = proposals->has_dry || ending->rule->dry_run;
         if ((ending->rule->dry_run && !with_dry) ||
             !ending_get_action(engine, ending, target->replicas, &action))

@@ -197,6 +197,12 @@ static as_mono_time ending_get_end(const struct as_engine *engine, const struct 
         as_time_add(ending->state.ended.mono.us, engine->config.incident_expiry_us)};
 }
 
+/* False also while its rule is not known. */
+static bool is_give_back(const struct ending *ending)
+{
+    return ending->rule && ending->rule->on_resolved.kind == AS_ENDING_GIVE_BACK;
+}
+
 /* A size change by someone else, or another incident, ends a give-back: the size to return to is
  * out of date. */
 static bool ending_is_over(const struct as_engine *engine, const struct target *target,
@@ -204,7 +210,7 @@ static bool ending_is_over(const struct as_engine *engine, const struct target *
 {
     if (ending_get_end(engine, ending).us <= engine->mono.us)
         return true;
-    if (ending->rule->on_resolved.kind != AS_ENDING_GIVE_BACK || replicas < 0)
+    if (!is_give_back(ending) || replicas < 0)
         return false;
     return target->open_bindings > 0 || replicas != ending->state.last ||
            replicas <= ending->state.origin;
@@ -231,6 +237,8 @@ static bool endings_review(struct as_engine *engine, struct target *target, int3
 
 static as_mono_time get_due(const struct ending *ending)
 {
+    if (!ending->rule)
+        return AS_MONO_NEVER;
     const struct as_ending *what = &ending->rule->on_resolved;
     const int64_t after = what->kind == AS_ENDING_GIVE_BACK ? what->after_us : 0;
     return (as_mono_time){as_time_add(ending->state.ended.mono.us, after)};
@@ -321,8 +329,7 @@ bool endings_finish(struct as_engine *engine, struct target *target,
     bool changed = false;
     TAILQ_FOREACH_SAFE (ending, &endings->list, in_target, next) {
         struct as_action action;
-        if (ending->rule->dry_run == is_live ||
-            ending->rule->on_resolved.kind == AS_ENDING_GIVE_BACK ||
+        if (!ending->rule || ending->rule->dry_run == is_live || is_give_back(ending) ||
             !ending_get_action(engine, ending, decision->replicas, &action) ||
             !(is_done(engine, target, &action, decision->replicas) ||
               is_done_dry(ending, decision)))
@@ -379,7 +386,7 @@ static void endings_on_applied(struct as_engine *engine, struct target *target,
         if (to >= from || strcmp(ending->state.rule, change->rule) != 0)
             continue;
         ending->state.applied = moment_now(engine);
-        if (ending->rule->on_resolved.kind != AS_ENDING_GIVE_BACK || to <= ending->state.origin)
+        if (ending->rule && (!is_give_back(ending) || to <= ending->state.origin))
             ending_free(target, ending);
     }
 }
@@ -412,6 +419,14 @@ static bool note_entry(struct as_engine *engine, struct target *target, const st
     return is_renamed;
 }
 
+/* Their rules are not known, and may come back: until then nothing is due. */
+void endings_sleep(struct target *target)
+{
+    struct ending *ending;
+    TAILQ_FOREACH (ending, &get_endings(target)->list, in_target)
+        ending->rule = NULL;
+}
+
 /* After new rules or a restart: finds the rules again by name, and drops the endings of missing
  * rules. True: the target must be stored. */
 static bool endings_remake(struct as_engine *engine, struct target *target)
@@ -435,7 +450,7 @@ static void endings_forget_sizes(struct as_engine *engine, struct target *target
     struct endings *endings = get_endings(target);
     struct ending *ending, *next;
     TAILQ_FOREACH_SAFE (ending, &endings->list, in_target, next) {
-        if (ending->rule->on_resolved.kind == AS_ENDING_GIVE_BACK)
+        if (is_give_back(ending))
             ending_free(target, ending);
     }
 }
@@ -523,6 +538,8 @@ void as_engine_visit_next(const struct as_engine *engine, const struct as_target
     if (!target)
         return;
     TAILQ_FOREACH (ending, endings_get(target), in_target) {
+        if (!ending->rule)
+            continue;
         const struct as_next_view view = ending_make_view(engine, target, ending, now, wall);
         visit(context, &view);
     }

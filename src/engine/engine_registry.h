@@ -30,6 +30,8 @@ void target_set_deadline_in(struct as_engine *engine, struct target *target, int
 void target_set_phase(struct as_engine *engine, struct target *target, enum phase phase);
 /* The target waits after a failure, despite any event. */
 bool target_is_backing_off(const struct as_engine *engine, const struct target *target);
+/* No entry has the target now, and that of its policy may come back (decide/ruleset.h). */
+bool target_is_awaited(const struct as_engine *engine, const struct target *target);
 /* Its entry; after new rules and after a restart the one of the noted name, if that allows the
  * address. NULL: none. */
 const struct as_target_config *target_find_entry(const struct as_engine *engine,

@@ -200,7 +200,7 @@ static void ask_for_rules(struct as_engine *engine, struct target *target, bool 
             source_ask_for_group(engine, target, group);
     }
     TAILQ_FOREACH (ending, endings_get(target), in_target) {
-        if (ending->rule->dry_run == dry_run)
+        if (ending->rule && ending->rule->dry_run == dry_run)
             ask_for_guard(engine, target, ending->rule, ending->state.guard);
     }
 }

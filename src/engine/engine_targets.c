@@ -226,6 +226,11 @@ const struct as_target_config *target_find_entry(const struct as_engine *engine,
     return NULL;
 }
 
+bool target_is_awaited(const struct as_engine *engine, const struct target *target)
+{
+    return !target->config && target->entry && as_ruleset_awaits(engine->ruleset, target->entry);
+}
+
 void target_note_entry(struct target *target)
 {
     if (!target->config)

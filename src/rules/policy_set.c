@@ -58,10 +58,13 @@ struct policy_entry {
     char *text; /* the object with its name and its spec; NULL: it cannot be used */
     size_t size;
     struct compiled *compiled; /* NULL: not valid, or not compiled yet */
+    struct compiled *former;   /* of the last generation in force, if this one is not; or NULL */
+    as_mono_time broken;       /* since when this generation is not in force; INT64_MAX: it is */
     bool is_compiled;
     enum as_policy_reason judged; /* alone, without other owners */
     char *judgement;              /* its message */
     bool is_judged;               /* by a join, since its generation came */
+    bool is_in_force;             /* since the last join */
     bool is_listed;               /* in the list under way */
     UT_hash_handle hh;
 };
@@ -70,14 +73,14 @@ struct joined {
     struct as_ruleset ruleset;
     struct compiled **used;
     size_t used_count;
-    struct as_arena arena; /* of the terms */
+    struct as_arena arena; /* of the terms, and of names */
 };
 
 struct as_policy_set {
-    struct policy_entry *entries; /* by id */
-    const struct as_settings *settings;
+    struct policy_entry *entries;       /* by id */
+    const struct as_settings *settings; /* that the policies are compiled with */
     size_t text_bytes;
-    bool is_listing;
+    as_mono_time deadline;
     struct joined *now, *former; /* NULL: the files' own rule set */
 };
 
@@ -112,13 +115,14 @@ static void free_const(const char *text)
 static void entry_free(struct as_policy_set *set, struct policy_entry *entry)
 {
     struct as_scaling_policy *policy = &entry->policy;
-    const char *const texts[] = {policy->namespace, policy->name,       policy->id,
-                                 policy->uid,       policy->message,    policy->paused,
-                                 policy->paused_up, policy->paused_down};
+    const char *const texts[] = {policy->namespace, policy->name,        policy->id,
+                                 policy->uid,       policy->message,     policy->paused,
+                                 policy->paused_up, policy->paused_down, policy->rival};
     for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
         free_const(texts[i]);
     set->text_bytes -= entry->size;
     compiled_drop(entry->compiled);
+    compiled_drop(entry->former);
     free(entry->text);
     free(entry->judgement);
     free(entry);
@@ -126,7 +130,9 @@ static void entry_free(struct as_policy_set *set, struct policy_entry *entry)
 
 struct as_policy_set *as_policy_set_new(void)
 {
-    return as_xcalloc(1, sizeof(struct as_policy_set));
+    struct as_policy_set *set = as_xcalloc(1, sizeof(*set));
+    set->deadline = AS_MONO_NEVER;
+    return set;
 }
 
 struct as_policy_set *as_policy_set_free(struct as_policy_set *set)
@@ -207,6 +213,7 @@ static struct policy_entry *entry_new(const char *text, size_t size, const struc
     (void)tree_get_i64(tree_find(metadata, "generation"), 0, INT64_MAX, &policy->generation);
     read_annotations(metadata, policy);
     entry->text = cut_object(text, size, policy, root, &entry->size);
+    entry->broken = AS_MONO_NEVER;
     policy->message = as_xstrdup("");
     return entry;
 }
@@ -218,23 +225,35 @@ static bool policy_is_same(const struct as_scaling_policy *a, const struct as_sc
            as_str_equal(a->paused_down, b->paused_down) && a->allows_hpa == b->allows_hpa;
 }
 
-/* Annotations may change without a new generation. */
-static void keep_compiled(struct policy_entry *entry, struct policy_entry *former)
+/* Takes over what is known of the same object. Its annotations may change without a new
+ * generation; a new generation may turn out not to be valid. */
+static void entry_succeed(struct policy_entry *entry, struct policy_entry *former)
 {
-    if (strcmp(entry->policy.uid, former->policy.uid) != 0 ||
-        entry->policy.generation != former->policy.generation)
+    const struct as_scaling_policy was = former->policy;
+    if (strcmp(entry->policy.uid, was.uid) != 0)
         return;
-    entry->compiled = former->compiled;
+    entry->policy.rival = was.rival;
+    former->policy.rival = NULL;
+    if (entry->policy.generation != was.generation) {
+        struct compiled **last = former->former ? &former->former : &former->compiled;
+        entry->former = former->is_in_force || former->former ? *last : NULL;
+        if (entry->former)
+            *last = NULL;
+        return;
+    }
+    former->policy.message = entry->policy.message;
+    entry->policy.message = was.message;
+    entry->policy.reason = was.reason;
+    entry->is_judged = former->is_judged;
     entry->is_compiled = former->is_compiled;
+    entry->is_in_force = former->is_in_force;
     entry->judged = former->judged;
     entry->judgement = former->judgement;
-    former->compiled = NULL;
+    entry->compiled = former->compiled;
+    entry->former = former->former;
+    entry->broken = former->broken;
     former->judgement = NULL;
-    entry->is_judged = former->is_judged;
-    entry->policy.reason = former->policy.reason;
-    const char *message = entry->policy.message;
-    entry->policy.message = former->policy.message;
-    former->policy.message = message;
+    former->compiled = former->former = NULL;
 }
 
 int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, bool *changed_out,
@@ -262,7 +281,7 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
         return 0;
     }
     if (former) {
-        keep_compiled(entry, former);
+        entry_succeed(entry, former);
         HASH_DEL(set->entries, former);
         entry_free(set, former);
     }
@@ -658,46 +677,100 @@ static void set_reason(struct policy_entry *entry, enum as_policy_reason reason,
     entry->policy.ruleset = entry->compiled ? entry->compiled->ruleset : NULL;
 }
 
-/* Whether the policy is in force. */
-static bool place_entry(const struct as_settings *settings, struct policy_entry *entry,
-                        size_t number, struct owner **owners)
+static void refuse_entry(struct policy_entry *entry, enum as_policy_reason reason, char *message,
+                         as_mono_time now)
+{
+    if (entry->broken.us == AS_MONO_NEVER.us)
+        entry->broken = now;
+    set_reason(entry, reason, message);
+}
+
+/* The rules of the entry that go into the rule set; NULL: none. */
+static struct compiled *get_rules_of(struct policy_entry *entry)
+{
+    return entry->is_in_force ? entry->compiled : entry->former;
+}
+
+/* The last generation in force keeps the object for a while. */
+static void keep_former(struct policy_entry *entry, as_mono_time now, struct owner **owners)
 {
     struct owner *owner = NULL;
-    if (number >= settings->objects.max_policies) {
-        set_reason(entry, AS_POLICY_TOO_MANY,
-                   as_xasprintf("older policies are all %" PRIu32 " that the administrator allows "
-                                "(`objects.max_policies`)",
-                                settings->objects.max_policies));
-        return false;
+    if (entry->former)
+        HASH_FIND_STR(*owners, entry->former->key, owner);
+    if (entry->former && !owner && now.us - entry->broken.us < AS_POLICY_KEEP_US) {
+        owner_add(owners, entry->former->key, entry->policy.id);
+        return;
     }
-    if (entry->judged != AS_POLICY_READY) {
-        set_reason(entry, entry->judged,
-                   as_xstrdup(entry->judged == AS_POLICY_SHADOW
-                                  ? "`mode: Shadow`: the policy is not in force"
-                                  : entry->judgement));
-        return false;
+    compiled_drop(entry->former);
+    entry->former = NULL;
+}
+
+/* Decides whether the policy is in force. */
+static void place_entry(const struct as_policy_join *join, struct policy_entry *entry,
+                        size_t number, struct owner **owners)
+{
+    const struct as_object_settings *objects = &join->settings->objects;
+    struct owner *owner = NULL;
+    if (number < objects->max_policies && entry->judged == AS_POLICY_READY)
+        HASH_FIND_STR(*owners, entry->compiled->key, owner);
+    entry->is_in_force = false;
+    if (number >= objects->max_policies) {
+        refuse_entry(entry, AS_POLICY_TOO_MANY,
+                     as_xasprintf("older policies are all %" PRIu32
+                                  " that the administrator allows "
+                                  "(`objects.max_policies`)",
+                                  objects->max_policies),
+                     join->now);
+    } else if (entry->judged == AS_POLICY_SHADOW) {
+        compiled_drop(entry->former);
+        entry->former = NULL;
+        refuse_entry(entry, AS_POLICY_SHADOW,
+                     as_xstrdup("`mode: Shadow`: the policy is not in force"), join->now);
+    } else if (entry->judged != AS_POLICY_READY) {
+        refuse_entry(entry, entry->judged, as_xstrdup(entry->judgement), join->now);
+    } else if (owner) {
+        refuse_entry(entry, AS_POLICY_TARGET_TAKEN,
+                     as_xasprintf("target %s has this object, and has precedence", owner->name),
+                     join->now);
+    } else {
+        owner_add(owners, entry->compiled->key, entry->policy.id);
+        set_reason(entry, AS_POLICY_READY, as_xstrdup("the policy is in force"));
+        entry->is_in_force = true;
+        entry->broken = AS_MONO_NEVER;
+        compiled_drop(entry->former);
+        entry->former = NULL;
     }
-    HASH_FIND_STR(*owners, entry->compiled->key, owner);
-    if (owner) {
-        set_reason(entry, AS_POLICY_TARGET_TAKEN,
-                   as_xasprintf("target %s has this object, and has precedence", owner->name));
-        return false;
-    }
-    owner_add(owners, entry->compiled->key, entry->policy.id);
-    set_reason(entry, AS_POLICY_READY, as_xstrdup("the policy is in force"));
-    return true;
+    if (!entry->is_in_force)
+        keep_former(entry, join->now, owners);
 }
 
 /*
  * The joined rule set.
  */
 
+/* Why nothing is scaled, as the reason of a pause; NULL: it may be. */
+static const char *find_pause(const struct policy_entry *entry, struct as_arena *arena)
+{
+    const struct as_scaling_policy *policy = &entry->policy;
+    char text[256];
+    if (!entry->is_in_force)
+        (void)snprintf(text, sizeof(text), "generation %" PRId64 " is not in force: %s",
+                       policy->generation, as_policy_reason_get_word(policy->reason));
+    else if (policy->rival && !policy->allows_hpa)
+        (void)snprintf(text, sizeof(text), "HPAFound: %.200s scales the same object",
+                       policy->rival);
+    else
+        return policy->paused;
+    return as_arena_strdup(arena, text);
+}
+
 static const struct as_policy_terms *make_terms(const struct as_settings *settings,
-                                                const struct as_scaling_policy *policy,
+                                                const struct policy_entry *entry,
                                                 struct as_arena *arena)
 {
+    const struct as_scaling_policy *policy = &entry->policy;
     struct as_policy_terms *terms = as_arena_alloc(arena, 1, sizeof(*terms));
-    const char *both = policy->paused;
+    const char *both = find_pause(entry, arena);
     const char *up = policy->paused_up, *down = policy->paused_down;
     *terms = (struct as_policy_terms){
         .namespace = as_arena_strdup(arena, policy->namespace),
@@ -719,19 +792,20 @@ static const struct as_policy_terms *make_terms(const struct as_settings *settin
 static void join_entry(const struct as_settings *settings, struct joined *joined,
                        struct policy_entry *entry)
 {
-    const struct as_ruleset *own = entry->compiled->ruleset;
+    struct compiled *compiled = get_rules_of(entry);
+    const struct as_ruleset *own = compiled->ruleset;
     struct as_ruleset *ruleset = &joined->ruleset;
     struct as_target_config *target = &ruleset->targets[ruleset->target_count];
     *target = own->targets[0];
-    target->policy = make_terms(settings, &entry->policy, &joined->arena);
+    target->policy = make_terms(settings, entry, &joined->arena);
     for (size_t i = 0; i < own->rule_count; i++) {
         struct as_rule *rule = &ruleset->rules[ruleset->rule_count++];
         *rule = own->rules[i];
         rule->target = (uint32_t)ruleset->target_count;
     }
     ruleset->target_count++;
-    entry->compiled->uses++;
-    joined->used[joined->used_count++] = entry->compiled;
+    compiled->uses++;
+    joined->used[joined->used_count++] = compiled;
 }
 
 static void hash_entry_into(struct content_hash *hash, const struct policy_entry *entry)
@@ -742,15 +816,16 @@ static void hash_entry_into(struct content_hash *hash, const struct policy_entry
     content_hash_add(hash, (const char *)&policy->generation, sizeof(policy->generation));
 }
 
-static struct joined *join(const struct as_settings *settings, const struct as_ruleset *files,
-                           struct policy_entry *const *entries, size_t count)
+static struct joined *join_all(const struct as_policy_join *join,
+                               struct policy_entry *const *entries, size_t count)
 {
+    const struct as_ruleset *files = join->files;
     struct joined *joined = as_xcalloc(1, sizeof(*joined));
     struct as_ruleset *ruleset = &joined->ruleset;
     struct content_hash hash = content_hash_begin();
     size_t rules = files->rule_count;
     for (size_t i = 0; i < count; i++)
-        rules += entries[i]->compiled->ruleset->rule_count;
+        rules += get_rules_of(entries[i])->ruleset->rule_count;
     joined->used = as_xcalloc(count + 1, sizeof(struct compiled *));
     ruleset->targets = as_xcalloc(files->target_count + count + 1, sizeof(*ruleset->targets));
     ruleset->rules = as_xcalloc(rules + 1, sizeof(*ruleset->rules));
@@ -762,11 +837,35 @@ static struct joined *join(const struct as_settings *settings, const struct as_r
     ruleset->rule_count = files->rule_count;
     content_hash_add(&hash, files->digest, strlen(files->digest));
     for (size_t i = 0; i < count; i++) {
-        join_entry(settings, joined, entries[i]);
+        join_entry(join->settings, joined, entries[i]);
         hash_entry_into(&hash, entries[i]);
     }
     content_hash_end(&hash, ruleset->digest);
+    ruleset->awaits_policies = !join->is_complete;
     return joined;
+}
+
+static int compare_texts(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* A policy that was never in force in this process, and may have been before: what is stored of its
+ * target waits. */
+static void list_awaited(struct joined *joined, struct policy_entry *const *entries, size_t count,
+                         as_mono_time now)
+{
+    const char **names = as_arena_alloc(&joined->arena, count + 1, sizeof(*names));
+    size_t names_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct policy_entry *entry = entries[i];
+        if (!entry->is_in_force && !entry->former && entry->judged != AS_POLICY_SHADOW &&
+            now.us - entry->broken.us < AS_POLICY_KEEP_US)
+            names[names_count++] = as_arena_strdup(&joined->arena, entry->policy.id);
+    }
+    qsort(names, names_count, sizeof(*names), compare_texts);
+    joined->ruleset.awaited = names;
+    joined->ruleset.awaited_count = names_count;
 }
 
 static void forget_compiled(struct as_policy_set *set, const struct as_settings *settings)
@@ -776,31 +875,64 @@ static void forget_compiled(struct as_policy_set *set, const struct as_settings 
     set->settings = settings;
 }
 
+static void note_deadline(struct as_policy_set *set, const struct policy_entry *entry,
+                          as_mono_time now)
+{
+    const as_mono_time end = {as_time_add(entry->broken.us, AS_POLICY_KEEP_US)};
+    if (entry->broken.us != AS_MONO_NEVER.us && end.us > now.us && end.us < set->deadline.us)
+        set->deadline = end;
+}
+
 const struct as_ruleset *as_policy_set_join(struct as_policy_set *set,
-                                            const struct as_settings *settings,
-                                            const struct as_ruleset *files)
+                                            const struct as_policy_join *join)
 {
     const size_t count = HASH_COUNT(set->entries);
     struct policy_entry **entries = as_xcalloc(count + 1, sizeof(struct policy_entry *));
-    struct owner *owners = find_file_owners(files);
-    size_t all = 0, in_force = 0;
-    if (set->settings != settings)
-        forget_compiled(set, settings);
+    struct policy_entry **with_rules = as_xcalloc(count + 1, sizeof(struct policy_entry *));
+    struct owner *owners = find_file_owners(join->files);
+    size_t all = 0, joining = 0;
+    if (set->settings != join->settings)
+        forget_compiled(set, join->settings);
     for (struct policy_entry *entry = set->entries; entry; entry = entry->hh.next) {
         if (!entry->is_compiled)
-            compile_entry(settings, entry);
+            compile_entry(join->settings, entry);
         entries[all++] = entry;
     }
     qsort(entries, count, sizeof(struct policy_entry *), compare_age);
-    for (size_t i = 0; i < count; i++)
-        if (place_entry(settings, entries[i], i, &owners))
-            entries[in_force++] = entries[i];
+    set->deadline = AS_MONO_NEVER;
+    for (size_t i = 0; i < count; i++) {
+        place_entry(join, entries[i], i, &owners);
+        note_deadline(set, entries[i], join->now);
+        if (get_rules_of(entries[i]))
+            with_rules[joining++] = entries[i];
+    }
     joined_free(set->former);
     set->former = set->now;
-    set->now = in_force > 0 ? join(settings, files, entries, in_force) : NULL;
+    set->now = NULL;
+    if (count > 0 || !join->is_complete) {
+        set->now = join_all(join, with_rules, joining);
+        list_awaited(set->now, entries, count, join->now);
+    }
     owners_free(owners);
+    free(with_rules);
     free(entries);
-    return set->now ? &set->now->ruleset : files;
+    return set->now ? &set->now->ruleset : join->files;
+}
+
+as_mono_time as_policy_set_get_deadline(const struct as_policy_set *set)
+{
+    return set->deadline;
+}
+
+bool as_policy_set_note_rival(struct as_policy_set *set, const char *id, const char *rival)
+{
+    struct policy_entry *entry;
+    HASH_FIND_STR(set->entries, id, entry);
+    if (!entry || as_str_equal(entry->policy.rival, rival))
+        return false;
+    free_const(entry->policy.rival);
+    entry->policy.rival = rival ? as_xstrdup(rival) : NULL;
+    return !entry->policy.allows_hpa;
 }
 
 size_t as_policy_set_count(const struct as_policy_set *set)

@@ -149,7 +149,15 @@ struct as_ruleset {
     struct as_zone **zones; /* of the schedules, each once */
     size_t zone_count;
     char digest[65]; /* hex SHA-256 over the rule files' bytes, in order of file names */
+    /* Policies that are not in the set, and may come back: what is stored of their targets waits
+     * for them. Borrowed. */
+    bool awaits_policies;       /* all: they are not listed yet */
+    const char *const *awaited; /* names of targets, ascending */
+    size_t awaited_count;
 };
+
+/* Whether the entry of this name is one of a policy that is awaited. */
+bool as_ruleset_awaits(const struct as_ruleset *ruleset, const char *target);
 
 const struct as_rule *as_ruleset_find_rule(const struct as_ruleset *ruleset,
                                            const char *name); /* NULL: none */

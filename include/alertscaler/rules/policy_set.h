@@ -47,8 +47,9 @@ struct as_scaling_policy {
                             each, in the words of `check` */
     /* Annotations: why its target must not be scaled at all, up, down; NULL: not set. */
     const char *paused, *paused_up, *paused_down;
-    bool is_known;   /* the former join gave this generation the same reason and message */
-    bool allows_hpa; /* alertscaler.io/allow-hpa: "true" */
+    bool is_known;     /* the former join gave this generation the same reason and message */
+    bool allows_hpa;   /* alertscaler.io/allow-hpa: "true" */
+    const char *rival; /* what else scales its target; NULL: nothing */
     const struct as_ruleset *ruleset; /* one target and its rules; NULL: Invalid */
 };
 #define AS_POLICY_ERRORS_MAX 10
@@ -74,13 +75,29 @@ bool as_policy_set_end_list(struct as_policy_set *set, const char *namespace);  
 
 /*
  * Judges all policies, and joins those in force with the rule set of the files, which comes first
- * and keeps its indices. Policies are compiled only if they or the settings changed. The result
- * belongs to the set: it, `files` and `settings` must outlive the use. The former result stays
- * valid until the next call but one of this function.
+ * and keeps its indices. Policies are compiled only if they or the settings changed: settings at
+ * another address are others. The result belongs to the set: it, `files` and `settings` must
+ * outlive the use. The former result stays valid until the next call but one of this function.
+ *
+ * If a new generation of a policy is not valid or not allowed, the last one that was in force stays
+ * in the rule set for AS_POLICY_KEEP_US, with a pause: nothing is scaled, and nothing is forgotten.
  */
+#define AS_POLICY_KEEP_US (60 * AS_US_PER_MIN)
+
+struct as_policy_join {
+    const struct as_settings *settings;
+    const struct as_ruleset *files;
+    as_mono_time now;
+    bool is_complete; /* false: the policies are not listed yet */
+};
 const struct as_ruleset *as_policy_set_join(struct as_policy_set *set,
-                                            const struct as_settings *settings,
-                                            const struct as_ruleset *files);
+                                            const struct as_policy_join *join);
+/* When to join again at the latest. AS_MONO_NEVER: only after a change. */
+as_mono_time as_policy_set_get_deadline(const struct as_policy_set *set);
+
+/* What else scales the policy's target, "HorizontalPodAutoscaler web"; NULL: nothing. The policy
+ * does not act beside it, unless its annotation allows it. True: this changes what is in force. */
+bool as_policy_set_note_rival(struct as_policy_set *set, const char *id, const char *rival);
 
 size_t as_policy_set_count(const struct as_policy_set *set);
 /* Ascending by id. True ends the visit. */

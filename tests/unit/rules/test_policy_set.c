@@ -47,6 +47,13 @@ static bool put_object(struct as_policy_set *set, const char *namespace, const c
     return changed;
 }
 
+static const struct as_ruleset *join(struct as_policy_set *set, const struct as_settings *settings,
+                                     const struct as_ruleset *files, int64_t minutes)
+{
+    return as_policy_set_join(
+        set, &(struct as_policy_join){settings, files, {minutes * AS_US_PER_MIN}, true});
+}
+
 static void cr_reason(struct as_policy_set *set, const char *id, enum as_policy_reason reason,
                       const char *message)
 {
@@ -61,7 +68,7 @@ Test(policy_set, joins_policies_behind_the_files)
     const struct as_settings settings = make_settings();
     struct as_policy_set *set = as_policy_set_new();
     cr_expect(put_object(set, "shop", "web", 1, 1, "", TARGET, RULE));
-    const struct as_ruleset *all = as_policy_set_join(set, &settings, &no_files);
+    const struct as_ruleset *all = join(set, &settings, &no_files, 0);
     cr_assert_eq(all->target_count, 1);
     cr_expect_str_eq(all->targets[0].name, "shop/web");
     cr_expect_str_eq(all->targets[0].policy->namespace, "shop");
@@ -73,7 +80,7 @@ Test(policy_set, joins_policies_behind_the_files)
     cr_expect_not(put_object(set, "shop", "web", 1, 1, "\"other\":\"x\"", TARGET, RULE));
     cr_expect(as_policy_set_remove(set, "shop", "web"));
     cr_expect_not(as_policy_set_remove(set, "shop", "web"));
-    cr_expect_eq(as_policy_set_join(set, &settings, &no_files), &no_files);
+    cr_expect_eq(join(set, &settings, &no_files, 0), &no_files);
     as_policy_set_free(set);
 }
 
@@ -82,7 +89,7 @@ Test(policy_set, alerts_need_the_label_of_the_namespace)
     struct as_settings settings = make_settings();
     struct as_policy_set *set = as_policy_set_new();
     (void)put_object(set, "shop", "web", 1, 1, "", TARGET, RULE);
-    const struct as_ruleset *all = as_policy_set_join(set, &settings, &no_files);
+    const struct as_ruleset *all = join(set, &settings, &no_files, 0);
     struct as_rule_index *index = as_rule_index_new(all);
     const char *const namespaces[] = {"shop", "other"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(namespaces); i++) {
@@ -125,7 +132,7 @@ Test(policy_set, refuses_what_the_administrator_does_not_allow)
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct as_policy_set *set = as_policy_set_new();
         (void)put_object(set, "shop", "web", 1, 1, "", rows[i].target, rows[i].rules);
-        cr_expect_eq(as_policy_set_join(set, &settings, &no_files), &no_files, "row %zu", i);
+        cr_expect_eq(join(set, &settings, &no_files, 0)->target_count, 0, "row %zu", i);
         cr_reason(set, "shop/web", rows[i].reason, rows[i].message);
         as_policy_set_free(set);
     }
@@ -138,7 +145,7 @@ Test(policy_set, the_oldest_policy_has_the_object)
     (void)put_object(set, "shop", "young", 2, 1, "", TARGET, RULE);
     (void)put_object(set, "shop", "old", 1, 1, "", TARGET, RULE);
     (void)put_object(set, "other", "web", 3, 1, "", TARGET, RULE);
-    const struct as_ruleset *all = as_policy_set_join(set, &settings, &no_files);
+    const struct as_ruleset *all = join(set, &settings, &no_files, 0);
     cr_expect_eq(all->target_count, 2);
     cr_reason(set, "shop/young", AS_POLICY_TARGET_TAKEN, "target shop/old has this object");
     cr_reason(set, "other/web", AS_POLICY_READY, "");
@@ -147,10 +154,10 @@ Test(policy_set, the_oldest_policy_has_the_object)
     struct as_ruleset files = *all; /* its first target has the object, too */
     files.target_count = 1;
     files.rule_count = 0;
-    all = as_policy_set_join(set, &settings, &files);
+    all = join(set, &settings, &files, 0);
     cr_expect_eq(all->target_count, 2);
     cr_reason(set, "shop/old", AS_POLICY_TARGET_TAKEN, "has this object");
-    all = as_policy_set_join(set, &settings, &no_files);
+    all = join(set, &settings, &no_files, 0);
     cr_reason(set, "shop/old", AS_POLICY_READY, "");
     as_policy_set_free(set);
 }
@@ -167,7 +174,7 @@ Test(policy_set, a_list_of_one_namespace_removes_only_there)
     as_policy_set_begin_list(set, NULL);
     cr_expect_not(put_object(set, "other", "web", 1, 1, "", TARGET, RULE));
     cr_expect_not(as_policy_set_end_list(set, NULL));
-    cr_expect_eq(as_policy_set_join(set, &settings, &no_files)->target_count, 1);
+    cr_expect_eq(join(set, &settings, &no_files, 0)->target_count, 1);
     as_policy_set_free(set);
 }
 
@@ -181,7 +188,7 @@ Test(policy_set, a_policy_may_be_stricter_only)
     (void)put_object(set, "shop", "web", 1, 1, "", TARGET ",\"dryRun\":false",
                      "{\"name\":\"up\",\"match\":[\"a=b\"],\"scaleUp\":{\"by\":1},"
                      "\"approval\":{\"none\":true}}");
-    const struct as_ruleset *all = as_policy_set_join(set, &settings, &no_files);
+    const struct as_ruleset *all = join(set, &settings, &no_files, 0);
     cr_assert_eq(all->target_count, 1);
     cr_expect(all->targets[0].dry_run);
     cr_expect(all->rules[0].approval.is_set);
@@ -195,14 +202,14 @@ Test(policy_set, annotations_pause_and_new_settings_judge_anew)
     others.objects.allows_unrestricted_queries = true;
     struct as_policy_set *set = as_policy_set_new();
     (void)put_object(set, "shop", "web", 1, 1, "", TARGET, QUERIES);
-    (void)as_policy_set_join(set, &settings, &no_files);
+    (void)join(set, &settings, &no_files, 0);
     cr_reason(set, "shop/web", AS_POLICY_QUERIES_NOT_ALLOWED, "");
-    const struct as_ruleset *all = as_policy_set_join(set, &others, &no_files);
+    const struct as_ruleset *all = join(set, &others, &no_files, 0);
     cr_reason(set, "shop/web", AS_POLICY_READY, "");
     cr_expect_eq(all->targets[0].policy->paused, AS_WAYS_NONE);
     cr_expect(put_object(set, "shop", "web", 1, 1, "\"alertscaler.io/paused-up\":\"sale\"", TARGET,
                          QUERIES));
-    all = as_policy_set_join(set, &others, &no_files);
+    all = join(set, &others, &no_files, 0);
     cr_expect_eq(all->targets[0].policy->paused, AS_WAYS_UP);
     cr_expect_str_eq(all->targets[0].policy->pause_reason, "sale");
     as_policy_set_free(set);
@@ -221,10 +228,73 @@ Test(policy_set, what_cannot_be_used_has_a_reason)
     (void)put_object(set, "shop", "b", 2, 1, "", TARGET, RULE);
     static const char bare[] = "{\"metadata\":{\"namespace\":\"a\",\"name\":\"a\"}}";
     cr_assert_eq(as_policy_set_put(set, bare, strlen(bare), &changed, &error), 0);
-    (void)as_policy_set_join(set, &settings, &no_files);
+    (void)join(set, &settings, &no_files, 0);
     cr_reason(set, "shop/b", AS_POLICY_TOO_MANY, "older policies");
     settings.objects.max_policies = 10;
-    (void)as_policy_set_join(set, &settings, &no_files);
+    (void)join(set, &settings, &no_files, 0);
     cr_reason(set, "a/a", AS_POLICY_INVALID, "no `spec`");
+    as_policy_set_free(set);
+}
+
+/* A broken generation scales nothing and forgets nothing, for an hour. */
+Test(policy_set, a_broken_generation_pauses_the_last_one)
+{
+    const struct as_settings settings = make_settings();
+    struct as_policy_set *set = as_policy_set_new();
+    (void)put_object(set, "shop", "web", 1, 1, "", TARGET, RULE);
+    (void)join(set, &settings, &no_files, 0);
+    cr_expect_eq(as_policy_set_get_deadline(set).us, AS_MONO_NEVER.us);
+    for (int generation = 2; generation < 4; generation++) {
+        (void)put_object(set, "shop", "web", 1, generation, "", TARGET ",\"mox\":1", RULE);
+        const struct as_ruleset *all = join(set, &settings, &no_files, generation);
+        cr_assert_eq(all->target_count, 1);
+        cr_expect_eq(all->targets[0].policy->paused, AS_WAYS_BOTH);
+        cr_expect(strstr(all->targets[0].policy->pause_reason, "not in force: Invalid"));
+        cr_reason(set, "shop/web", AS_POLICY_INVALID, "unknown key `mox`");
+    }
+    cr_expect_eq(as_policy_set_get_deadline(set).us, 63 * AS_US_PER_MIN);
+    cr_expect_eq(join(set, &settings, &no_files, 62)->target_count, 1);
+    cr_expect_eq(join(set, &settings, &no_files, 63)->target_count, 0);
+    (void)put_object(set, "shop", "web", 1, 4, "", TARGET, RULE);
+    const struct as_ruleset *all = join(set, &settings, &no_files, 64);
+    cr_assert_eq(all->target_count, 1);
+    cr_expect_eq(all->targets[0].policy->paused, AS_WAYS_NONE);
+    as_policy_set_free(set);
+}
+
+/* After a restart the generation before is not known: its stored state waits by name. */
+Test(policy_set, what_is_stored_of_a_policy_waits_for_it)
+{
+    const struct as_settings settings = make_settings();
+    struct as_policy_set *set = as_policy_set_new();
+    const struct as_ruleset *all =
+        as_policy_set_join(set, &(struct as_policy_join){&settings, &no_files, {0}, false});
+    cr_expect(as_ruleset_awaits(all, "shop/web"));
+    cr_expect_not(as_ruleset_awaits(all, "web"));
+    (void)put_object(set, "shop", "web", 1, 2, "", TARGET ",\"mox\":1", RULE);
+    all = join(set, &settings, &no_files, 0);
+    cr_expect(as_ruleset_awaits(all, "shop/web"));
+    cr_expect_not(as_ruleset_awaits(all, "shop/other"));
+    cr_expect_not(as_ruleset_awaits(join(set, &settings, &no_files, 60), "shop/web"));
+    as_policy_set_free(set);
+}
+
+Test(policy_set, another_autoscaler_of_the_object_pauses)
+{
+    const struct as_settings settings = make_settings();
+    struct as_policy_set *set = as_policy_set_new();
+    (void)put_object(set, "shop", "web", 1, 1, "", TARGET, RULE);
+    (void)join(set, &settings, &no_files, 0);
+    cr_expect(as_policy_set_note_rival(set, "shop/web", "HorizontalPodAutoscaler web"));
+    cr_expect_not(as_policy_set_note_rival(set, "shop/web", "HorizontalPodAutoscaler web"));
+    cr_expect_not(as_policy_set_note_rival(set, "web", "HorizontalPodAutoscaler web"));
+    const struct as_ruleset *all = join(set, &settings, &no_files, 0);
+    cr_expect_eq(all->targets[0].policy->paused, AS_WAYS_BOTH);
+    cr_expect_str_eq(all->targets[0].policy->pause_reason,
+                     "HPAFound: HorizontalPodAutoscaler web scales the same object");
+    (void)put_object(set, "shop", "web", 1, 1, "\"alertscaler.io/allow-hpa\":\"true\"", TARGET,
+                     RULE);
+    all = join(set, &settings, &no_files, 0);
+    cr_expect_eq(all->targets[0].policy->paused, AS_WAYS_NONE);
     as_policy_set_free(set);
 }
