@@ -14,6 +14,29 @@
 #include "engine_effects.h"
 #include "engine_registry.h"
 
+/* The rule does not exist any more, and its policy is not awaited. */
+static bool is_gone(const struct as_engine *engine, const char *rule)
+{
+    char policy[AS_TARGET_ID_MAX];
+    const char *end = strrchr(rule, '/');
+    if (as_ruleset_find_rule(engine->ruleset, rule))
+        return false;
+    if (!end || (size_t)(end - rule) >= sizeof(policy))
+        return true;
+    memcpy(policy, rule, (size_t)(end - rule));
+    policy[end - rule] = '\0';
+    return !as_ruleset_awaits(engine->ruleset, policy);
+}
+
+/* Between a rule file and a policy a target may change its owner: the new rule of an alert goes on
+ * where the former one has ended. */
+static bool succeeds(const struct as_engine *engine, const struct group *group,
+                     const struct as_progress *progress)
+{
+    return (group->target->config->policy || strchr(progress->rule, '/')) &&
+           is_gone(engine, progress->rule);
+}
+
 static void bind(const struct as_engine *engine, struct binding *binding, struct incident *incident,
                  struct group *group)
 {
@@ -31,8 +54,8 @@ static void bind(const struct as_engine *engine, struct binding *binding, struct
 
     for (uint32_t i = 0; i < incident->kept_count; i++) {
         struct as_progress *progress = &incident->kept[i];
-        if (strcmp(progress->rule, group->rule->name) == 0 &&
-            as_target_ref_has_id(group->target->ref, progress->target)) {
+        if (as_target_ref_has_id(group->target->ref, progress->target) &&
+            (strcmp(progress->rule, group->rule->name) == 0 || succeeds(engine, group, progress))) {
             binding->steps = progress->steps;
             binding->applied = progress->applied;
             binding->origin = progress->origin;

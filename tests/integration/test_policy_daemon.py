@@ -42,6 +42,7 @@ class Plane:
         if not rules:
             config["allow_empty_rules"] = True
         daemon = self.make_daemon(rules or {"rules": []}, config, start=False)
+        daemon.config = config
         return daemon.start() if start else daemon
 
     def apply(self, item):
@@ -89,4 +90,99 @@ def test_a_policy_scales_for_the_alerts_of_its_namespace(spaces):
     eventually(lambda: spaces.sizes()["web"] == 3, what="the size is given back")
     record = daemon.wait_record("action", outcome="applied")
     assert record["rule"] == f"{spaces.namespace}/web/busy"
-    assert [r["problem"] for n in daemon.notifications() for r in n["alerts"] if r["labels"]["namespace"] == "elsewhere"]
+    assert {a["outcome"] for n in daemon.notifications() for a in n["alerts"] if a["labels"]["namespace"] == "elsewhere"} == {"no_rule"}
+
+
+def test_a_change_is_in_force_within_a_second_and_a_deletion_ends_it(spaces):
+    daemon = spaces.daemon()
+    spaces.apply(policy(spaces.namespace))
+    eventually(lambda: spaces.is_in_force(daemon))
+    rules = policy(spaces.namespace)["spec"]["rules"]
+    spaces.apply(policy(spaces.namespace, rules=[{**rules[0], "scaleUp": {"by": 3}}]))
+    eventually(lambda: any(r["action"] == {"scale_up": {"by": 3}} for r in daemon.get("/api/v1/rules").json["data"]), timeout=2)
+    spaces.delete()
+    eventually(lambda: not spaces.is_in_force(daemon), timeout=2)
+    daemon.notify(spaces.busy())
+    steadily(lambda: spaces.sizes() == {"web": 3, "other": 3}, 1)
+
+
+def test_a_broken_generation_scales_nothing_and_loses_nothing(spaces):
+    daemon = spaces.daemon()
+    spaces.apply(policy(spaces.namespace))
+    eventually(lambda: spaces.is_in_force(daemon))
+    daemon.notify(spaces.busy())
+    eventually(lambda: spaces.sizes()["web"] == 4)
+    broken = policy(spaces.namespace)
+    broken["spec"]["target"]["min"] = 20
+    spaces.apply(broken)
+    target = f"{spaces.namespace}/web"
+    eventually(lambda: daemon.target(target)["paused"], what="the last generation is paused")
+    assert "generation 2 is not in force: Invalid" in daemon.target(target)["paused"]["reason"]
+    daemon.notify(spaces.busy("resolved"))
+    steadily(lambda: spaces.sizes()["web"] == 4, 1.5)
+    daemon.kill()
+    daemon.start()
+    steadily(lambda: spaces.sizes()["web"] == 4, 1.5)
+    spaces.apply(policy(spaces.namespace))
+    eventually(lambda: spaces.sizes()["web"] == 3, what="the stored size is given back")
+
+
+def test_an_annotation_pauses_and_its_end_resumes(spaces):
+    daemon = spaces.daemon()
+    spaces.apply(policy(spaces.namespace, annotations={"alertscaler.io/paused-up": "sale"}))
+    eventually(lambda: spaces.is_in_force(daemon))
+    daemon.notify(spaces.busy())
+    target = f"{spaces.namespace}/web"
+    eventually(lambda: (daemon.target(target)["paused"] or {}).get("reason") == "sale")
+    steadily(lambda: spaces.sizes()["web"] == 3, 1)
+    spaces.apply(policy(spaces.namespace))
+    eventually(lambda: spaces.sizes()["web"] == 4, what="the annotation is gone")
+
+
+def test_a_rule_file_has_precedence_and_the_policy_takes_over(spaces):
+    """With the lock, the steps and the size before the first step of the same alert."""
+    files = {"targets": {"web": {"kubernetes": {"kind": "Deployment", "namespace": spaces.namespace, "name": "web"}, "min": 1, "max": 9,
+                                 "cooldown": {"up": "1s", "down": "1s"}}},
+             "rules": [{"name": "file", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 2}, "max_steps": 1,
+                        "on_resolved": "give_back", "guard": "none"}]}
+    daemon = spaces.daemon(files)
+    spaces.apply(policy(spaces.namespace))
+    eventually(lambda: "a scaling policy is not in force" in daemon.process.log_text() and "reason=TargetTaken" in daemon.process.log_text())
+    daemon.notify(spaces.busy())
+    eventually(lambda: spaces.sizes()["web"] == 5)
+    daemon.write_config({**daemon.config, "allow_empty_rules": True})
+    daemon.write_rules({"rules": []})
+    daemon.reload()
+    eventually(lambda: spaces.is_in_force(daemon))
+    steadily(lambda: spaces.sizes()["web"] == 5, 2)
+    daemon.notify(spaces.busy("resolved"))
+    eventually(lambda: spaces.sizes()["web"] == 3, what="the size before the first step")
+
+
+def test_beside_an_hpa_the_policy_does_not_act(spaces):
+    hpa = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"namespace": spaces.namespace, "name": "web"},
+           "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "minReplicas": 1, "maxReplicas": 5,
+                    "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}]}}
+    spaces.plane.admin.create(hpa)
+    daemon = spaces.daemon()
+    spaces.apply(policy(spaces.namespace))
+    target = f"{spaces.namespace}/web"
+    eventually(lambda: spaces.is_in_force(daemon) and daemon.target(target)["paused"], what="the HPA is found")
+    assert daemon.target(target)["paused"]["reason"] == "HPAFound: HorizontalPodAutoscaler web scales the same object"
+    daemon.notify(spaces.busy())
+    steadily(lambda: spaces.sizes()["web"] == 3, 1.5)
+    spaces.apply(policy(spaces.namespace, annotations={"alertscaler.io/allow-hpa": "true"}))
+    eventually(lambda: spaces.sizes()["web"] == 4)
+
+
+def test_what_is_given_back_survives_a_kill(spaces):
+    daemon = spaces.daemon()
+    rules = policy(spaces.namespace)["spec"]["rules"]
+    spaces.apply(policy(spaces.namespace, rules=[{**rules[0], "onResolved": {"giveBack": {"after": "3s"}}}]))
+    eventually(lambda: spaces.is_in_force(daemon))
+    daemon.notify(spaces.busy())
+    eventually(lambda: spaces.sizes()["web"] == 4)
+    daemon.notify(spaces.busy("resolved"))
+    daemon.kill()
+    daemon.start()
+    eventually(lambda: spaces.sizes()["web"] == 3)
