@@ -95,6 +95,9 @@ static void ask_for(struct as_engine *engine, struct target *target, const struc
         .pod_label = as_arena_strdup(&ask->arena, query->pod_label),
         .written = as_arena_strdup(&ask->arena, query->written),
         .is_continuous = always_is_alone(target),
+        .tenant = target->config && target->config->policy
+                      ? as_arena_strdup(&ask->arena, target->config->policy->namespace)
+                      : NULL,
         .flow = {as_arena_strdup(&ask->arena, target->ref->id),
                  as_arena_strdup(&ask->arena, target->sender)},
     };

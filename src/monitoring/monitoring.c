@@ -9,8 +9,13 @@
 
 #include <bsd/sys/queue.h>
 
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
+#include <uthash.h>
+
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/fair_queue.h>
 #include <alertscaler/base/str.h>
@@ -743,9 +748,85 @@ static void alertmanager_list(struct as_alertmanager_source *source, uint64_t ca
 
 /* Port. */
 
+/*
+ * Tenants: the namespaces of scaling policies. Each has its own queue, and its own URL and headers
+ * if `objects.prometheus` has `{{ .Namespace }}` there. So no namespace can see the series of
+ * another one, or keep its queries waiting.
+ */
+
+#define TENANT_TEMPLATE   "{{ .Namespace }}"
+#define TENANT_ANSWER_MAX ((size_t)1024 * 1024)
+
+struct tenant {
+    char *namespace;
+    struct as_prometheus_settings settings; /* in the arena */
+    struct as_arena arena;
+    struct as_prometheus_source *source;
+    UT_hash_handle hh;
+};
+
+/* NULL stays NULL. */
+static const char *fill_in_namespace(struct as_arena *arena, const char *text,
+                                     const char *namespace)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf out = AS_BUF_INIT_OPEN((size_t)64 * 1024);
+    const char *found;
+    if (!text || !strstr(text, TENANT_TEMPLATE))
+        return text;
+    for (; (found = strstr(text, TENANT_TEMPLATE)); text = found + strlen(TENANT_TEMPLATE)) {
+        as_buf_append(&out, text, (size_t)(found - text));
+        as_buf_append_str(&out, namespace);
+    }
+    as_buf_append_str(&out, text);
+    as_buf_append_char(&out, '\0');
+    return as_arena_strdup(arena, out.data);
+}
+
+static void fill_in_headers(struct tenant *tenant)
+{
+    struct as_http_settings *http = &tenant->settings.http;
+    const struct as_header_settings *written = http->headers;
+    http->headers = as_arena_alloc(&tenant->arena, http->header_count + 1, sizeof(*http->headers));
+    for (size_t i = 0; i < http->header_count; i++) {
+        struct as_header_settings *header = &http->headers[i];
+        *header = written[i];
+        header->values =
+            as_arena_alloc(&tenant->arena, header->value_count + 1, sizeof(*header->values));
+        for (size_t k = 0; k < header->value_count; k++)
+            header->values[k] =
+                fill_in_namespace(&tenant->arena, written[i].values[k], tenant->namespace);
+    }
+}
+
+static struct tenant *tenant_new(const struct as_settings *settings,
+                                 const struct as_source_env *env, const char *namespace)
+{
+    const struct as_object_settings *objects = &settings->objects;
+    struct tenant *tenant = as_xcalloc(1, sizeof(*tenant));
+    tenant->arena = AS_ARENA_INIT;
+    tenant->namespace = as_xstrdup(namespace);
+    tenant->settings = objects->prometheus.url ? objects->prometheus : settings->prometheus;
+    tenant->settings.url = fill_in_namespace(&tenant->arena, tenant->settings.url, namespace);
+    tenant->settings.max_queries = (int32_t)objects->queries_per_namespace;
+    fill_in_headers(tenant);
+    tenant->source = prometheus_new(&tenant->settings, env);
+    tenant->source->server.max_response = TENANT_ANSWER_MAX;
+    return tenant;
+}
+
+static void tenant_free(struct tenant *tenant)
+{
+    prometheus_free(tenant->source);
+    as_arena_deinit(&tenant->arena);
+    free(tenant->namespace);
+    free(tenant);
+}
+
 struct monitoring {
     struct as_source_port port;
     struct as_source_env env;
+    const struct as_settings *settings;
+    struct tenant *tenants; /* by namespace; each until the port is closed */
     struct as_prometheus_source *prometheus;
     struct as_alertmanager_source *alertmanager;
 };
@@ -753,7 +834,19 @@ struct monitoring {
 static void run_query(struct as_source_port *self, uint64_t call_id, const struct as_query *query,
                       as_source_queried_fn *done, void *context)
 {
-    prometheus_query(((struct monitoring *)self)->prometheus, call_id, query, done, context);
+    struct monitoring *monitoring = (struct monitoring *)self;
+    struct as_prometheus_source *source = monitoring->prometheus;
+    struct tenant *tenant;
+    if (query->tenant) {
+        HASH_FIND_STR(monitoring->tenants, query->tenant, tenant);
+        if (!tenant) {
+            tenant = tenant_new(monitoring->settings, &monitoring->env, query->tenant);
+            HASH_ADD_KEYPTR(hh, monitoring->tenants, tenant->namespace, strlen(tenant->namespace),
+                            tenant);
+        }
+        source = tenant->source;
+    }
+    prometheus_query(source, call_id, query, done, context);
 }
 
 static void run_parse(struct as_source_port *self, uint64_t call_id, const char *text,
@@ -771,6 +864,11 @@ static void list_alerts(struct as_source_port *self, uint64_t call_id, as_source
 static void monitoring_close_port(struct as_source_port *self)
 {
     struct monitoring *monitoring = (struct monitoring *)self;
+    struct tenant *tenant, *next;
+    HASH_ITER (hh, monitoring->tenants, tenant, next) {
+        HASH_DEL(monitoring->tenants, tenant);
+        tenant_free(tenant);
+    }
     prometheus_free(monitoring->prometheus);
     alertmanager_free(monitoring->alertmanager);
     free(monitoring);
@@ -787,6 +885,7 @@ struct as_source_port *as_monitoring_new(const struct as_settings *settings,
         .close = monitoring_close_port,
     };
     monitoring->env = *env;
+    monitoring->settings = settings;
     monitoring->prometheus = prometheus_new(&settings->prometheus, &monitoring->env);
     monitoring->alertmanager = alertmanager_new(&settings->alertmanager, &monitoring->env);
     return &monitoring->port;

@@ -70,6 +70,78 @@ static const struct schema admission =
     SCHEMA("objects.admission", as_admission_settings, admission_fields,
            .example = "{address: ':9443'}", .finish = finish_admission);
 
+/*
+ * `prometheus` of policies: as `prometheus` of the file, with `{{ .Namespace }}` in the URL or in
+ * headers.
+ */
+
+#define NAMESPACE_TEMPLATE "{{ .Namespace }}"
+
+/* Checked as the URL that one namespace gets. */
+static void parse_tenant_url(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    static const struct schema_field field = {.type = SCHEMA_URL};
+    struct as_prometheus_settings *prometheus = object;
+    struct as_yaml_node filled = *value;
+    const char *found =
+        value->kind == AS_YAML_SCALAR ? strstr(value->text, NAMESPACE_TEMPLATE) : NULL;
+    const char *checked;
+    if (found) {
+        const size_t before = (size_t)(found - value->text);
+        char *text = as_arena_strdup(loader->arena, value->text);
+        memmove(text + before + 1, text + before + strlen(NAMESPACE_TEMPLATE),
+                strlen(text + before + strlen(NAMESPACE_TEMPLATE)) + 1);
+        text[before] = 'n';
+        filled.text = text;
+        filled.size = strlen(text);
+    }
+    if (schema_parse_value(loader, &field, &filled, &checked))
+        prometheus->url = as_arena_strdup(loader->arena, value->text);
+}
+
+static const struct schema_field tenant_url_forms[] = {SCHEMA_FORM(STRING), {0}};
+
+static const struct schema_field object_prometheus_fields[] = {
+    {.key = "url",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_tenant_url,
+     .forms = tenant_url_forms,
+     .expected = "URL"},
+    SCHEMA_FIELD("timeout", DURATION, as_prometheus_settings, timeout_us, .min = AS_US_PER_MS,
+                 .fallback = "5s"),
+    SCHEMA_FIELD("http_config", MAP, as_prometheus_settings, http, .map = &schema_http_config),
+    {0},
+};
+
+static bool has_namespace_header(const struct as_http_settings *http)
+{
+    for (size_t i = 0; i < http->header_count; i++)
+        for (size_t k = 0; k < http->headers[i].value_count; k++)
+            if (strstr(http->headers[i].values[k], NAMESPACE_TEMPLATE))
+                return true;
+    return false;
+}
+
+static void finish_object_prometheus(struct loader *loader, const struct as_yaml_node *node,
+                                     const struct as_yaml_node *at, void *object)
+{
+    const struct as_prometheus_settings *prometheus = object;
+    (void)node;
+    if (prometheus->url && !strstr(prometheus->url, NAMESPACE_TEMPLATE) &&
+        !has_namespace_header(&prometheus->http))
+        loader_report(
+            loader, at,
+            "`{{ .Namespace }}` is needed in `url` or in a header, so that a policy reads "
+            "the series of its namespace only; `unrestricted_queries: true` lets policies "
+            "read all series");
+}
+
+static const struct schema object_prometheus =
+    SCHEMA("objects.prometheus", as_prometheus_settings, object_prometheus_fields,
+           .example = "{url: 'http://prom-label-proxy:8080/{{ .Namespace }}'}",
+           .finish = finish_object_prometheus);
+
 /* Labels that select policies, and namespaces. */
 
 static void parse_policy_selector(struct loader *loader, const struct as_yaml_node *value,
@@ -110,7 +182,7 @@ static const struct schema_field object_fields[] = {
                  .fallback = "true"),
     SCHEMA_FIELD("namespace_label", STRING, as_object_settings, namespace_label,
                  .fallback = "namespace"),
-    SCHEMA_FIELD("prometheus", MAP, as_object_settings, prometheus, .map = &schema_prometheus),
+    SCHEMA_FIELD("prometheus", MAP, as_object_settings, prometheus, .map = &object_prometheus),
     SCHEMA_FIELD("unrestricted_queries", BOOL, as_object_settings, allows_unrestricted_queries,
                  .fallback = "false"),
     SCHEMA_FIELD("min_every", DURATION, as_object_settings, min_every_us, .min = AS_US_PER_S,
@@ -147,5 +219,5 @@ static void finish_objects(struct loader *loader, const struct as_yaml_node *nod
 const struct schema schema_objects = SCHEMA("objects", as_object_settings, object_fields,
                                             .example = "{enabled: true}", .finish = finish_objects);
 
-const struct schema *const schema_object_parts[] = {&object_kind, &object_group, &object_limits,
-                                                    &admission, NULL};
+const struct schema *const schema_object_parts[] = {
+    &object_kind, &object_group, &object_limits, &object_prometheus, &admission, NULL};

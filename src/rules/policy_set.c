@@ -531,8 +531,12 @@ static enum as_policy_reason judge(const struct as_settings *settings, const cha
                                    const char *text, size_t size, struct as_ruleset **ruleset_out,
                                    struct as_diagnostics *diagnostics)
 {
+    struct as_settings own = *settings; /* whether a policy may query is judged later */
+    const struct as_object_settings *objects = &settings->objects;
+    if (objects->prometheus.url || !objects->allows_unrestricted_queries)
+        own.prometheus.url = "of tenants";
     *ruleset_out = NULL;
-    if (as_policy_compile(settings, text, size, ruleset_out, diagnostics) != 0)
+    if (as_policy_compile(&own, text, size, ruleset_out, diagnostics) != 0)
         return AS_POLICY_INVALID;
     const struct judging judging = {settings, namespace, *ruleset_out, diagnostics};
     enum as_policy_reason reason = judge_address(&judging);

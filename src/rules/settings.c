@@ -617,7 +617,7 @@ static const struct schema_field prometheus_fields[] = {
     {0},
 };
 
-const struct schema schema_prometheus =
+static const struct schema prometheus =
     SCHEMA("prometheus", as_prometheus_settings, prometheus_fields,
            .example = "{url: 'http://prometheus:9090'}", .refusals = keys_of_http_config);
 
@@ -765,7 +765,7 @@ static const struct schema_field settings_fields[] = {
     SCHEMA_FIELD("allow_empty_rules", BOOL, as_settings, allow_empty_rules, .fallback = "false"),
     SCHEMA_FIELD("defaults", MAP, as_settings, defaults, .map = &schema_policy),
     SCHEMA_FIELD("alertmanager", MAP, as_settings, alertmanager, .map = &settings_alertmanager),
-    SCHEMA_FIELD("prometheus", MAP, as_settings, prometheus, .map = &schema_prometheus),
+    SCHEMA_FIELD("prometheus", MAP, as_settings, prometheus, .map = &prometheus),
     SCHEMA_FIELD("clusters", NAMED, as_settings, clusters,
                  .count_offset = SETTINGS_IN(as_settings, cluster_count), .max = 1000,
                  .map = &cluster),
@@ -824,7 +824,7 @@ const struct schema schema_settings = {
 
 const struct schema *const schema_settings_parts[] = {
     &settings_alertmanager,
-    &schema_prometheus,
+    &prometheus,
     &cluster,
     &limits,
     &action_limit,

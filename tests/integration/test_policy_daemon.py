@@ -1,6 +1,7 @@
 """Scaling policies through the built binary, on the real API server: what comes, changes, goes, breaks, is paused or belongs to another."""
-import copy
 import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 
@@ -186,3 +187,47 @@ def test_what_is_given_back_survives_a_kill(spaces):
     daemon.kill()
     daemon.start()
     eventually(lambda: spaces.sizes()["web"] == 3)
+
+
+@pytest.fixture
+def tenants():
+    """A server of queries for which each tenant has its own path and header. It answers with 90 for the load."""
+    seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            seen.append((self.path, self.headers["X-Scope-OrgID"], body))
+            answer = json.dumps({"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}, "value": [0, "90"]}]}}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    server.seen = seen
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_queries_go_to_the_namespace_of_their_policy(spaces, tenants):
+    url = f"http://127.0.0.1:{tenants.server_port}" + "/ns/{{ .Namespace }}"
+    daemon = spaces.daemon(prometheus={"url": url, "http_config": {"http_headers": {"X-Scope-OrgID": {"values": ["team-{{ .Namespace }}"]}}}})
+    track = {"name": "load", "always": True, "track": {"averageValue": "15", "query": 'load{namespace="kube-system"}'}}
+    spaces.apply(policy(spaces.namespace, rules=[track]))
+    eventually(lambda: spaces.sizes()["web"] == 6, what="90 in all, 15 each")
+    assert {(path, tenant) for path, tenant, _ in tenants.seen} == {(f"/ns/{spaces.namespace}/api/v1/query", f"team-{spaces.namespace}")}
+
+
+def test_without_a_server_for_tenants_a_query_is_refused(spaces):
+    daemon = spaces.daemon()
+    track = {"name": "load", "always": True, "track": {"averageValue": "15", "query": "load"}}
+    spaces.apply(policy(spaces.namespace, rules=[track]))
+    eventually(lambda: "reason=QueriesNotAllowed" in daemon.process.log_text())
+    assert not spaces.is_in_force(daemon)

@@ -31,6 +31,7 @@ struct as_query {
     struct as_flow flow;
     bool is_continuous;  /* only `always` rules need it: the queries of alerts go first */
     const char *written; /* in the rule file, with templates; NULL: as `text` */
+    const char *tenant;  /* the namespace of the policy that asks; NULL: a rule file does */
 };
 
 struct as_sample {

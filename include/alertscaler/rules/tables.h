@@ -137,7 +137,7 @@ struct raw_rule_file {
 
 extern const struct schema schema_settings, schema_http_config, schema_provider, schema_policy,
     schema_target, schema_rule, schema_rule_file, schema_receiver, schema_web, schema_notify,
-    schema_prometheus, schema_objects;
+    schema_objects;
 
 /* The tables used only by those above; end with NULL. */
 extern const struct schema *const schema_http_parts[],

@@ -19,7 +19,6 @@ static const struct as_ruleset no_files = {.digest = "files"};
 static struct as_settings make_settings(void)
 {
     return (struct as_settings){
-        .prometheus.url = "http://prometheus",
         .objects = {.is_enabled = true,
                     .max_policies = 10,
                     .rules_per_policy = 2,
@@ -200,6 +199,7 @@ Test(policy_set, annotations_pause_and_new_settings_judge_anew)
 {
     struct as_settings settings = make_settings(), others = make_settings();
     others.objects.allows_unrestricted_queries = true;
+    others.prometheus.url = "http://prometheus";
     struct as_policy_set *set = as_policy_set_new();
     (void)put_object(set, "shop", "web", 1, 1, "", TARGET, QUERIES);
     (void)join(set, &settings, &no_files, 0);
