@@ -56,6 +56,8 @@ int64_t history_get_span(const struct as_engine *engine)
         span = limits->actions_per_us;
     if (limits->scale_down_milli_percent > 0 && limits->scale_down_per_us > span)
         span = limits->scale_down_per_us;
+    if (limits->namespace_actions_max > 0 && limits->namespace_actions_per_us > span)
+        span = limits->namespace_actions_per_us;
     return span;
 }
 

@@ -10,11 +10,14 @@
  * windows are built from the targets' stored changes and the open intents; failed attempts from
  * before are forgotten.
  *
- * Waiting targets are in the order in which they began to wait; but targets of narrowed credentials
- * and other targets take turns, and so do these credentials. A target leaves the queue when its
- * decision does not have to wait any more. It gets a place only if all targets before it that can
- * use one have theirs too. A removal larger than the whole limit waits for other sizes, not for its
- * turn: it blocks nobody.
+ * Waiting targets are in the order in which they began to wait; but targets of parties and other
+ * targets take turns, and so do the parties: narrowed credentials, and namespaces of policies. A
+ * target leaves the queue when its decision does not have to wait any more. It gets a place only if
+ * all targets before it that can use one have theirs too. A removal larger than the whole limit
+ * waits for other sizes, not for its turn: it blocks nobody.
+ *
+ * A namespace has a limit of its own on the actions of its policies. It is counted from the
+ * targets' history. Who waits for it is not in the queue, and blocks nobody.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +40,9 @@ struct turn { /* of a target in the limits; in the queue while it waits for a pl
     bool is_waiting;
     bool is_current;    /* set by the last decision, or the present one */
     bool lacks_removal; /* waits for the removal limit: needs no place for an action */
-    bool is_narrowed;   /* a narrowed credential alone causes it, */
-    uint32_t round;     /* and so many targets of that credential waited before it */
+    char *party;        /* a narrowed credential that alone causes it, or the namespace of its
+                           policy; NULL: none */
+    uint32_t round;     /* with a party: so many of its targets waited before it */
     int64_t removal;
     int32_t managed;  /* the target's size, if it counts in the budget */
     int64_t removing; /* by an action under way or with unknown outcome */
@@ -190,9 +194,9 @@ static void count_size(struct as_engine *engine, struct target *target)
     get_turn(target)->managed = size;
 }
 
-static bool is_of(const struct turn *turn, const char *sender)
+static const char *get_namespace(const struct target *target) /* NULL: not of a policy */
 {
-    return turn->is_narrowed == (sender != NULL) && as_str_equal(turn->target->sender, sender);
+    return target->config && target->config->policy ? target->config->policy->namespace : NULL;
 }
 
 /* The turn that `turn` comes before; NULL: it is the last. */
@@ -202,10 +206,9 @@ static struct turn *find_follower(const struct as_engine *engine, const struct t
     struct turn *other;
     size_t passed = 0, narrowed = 0;
     TAILQ_FOREACH (other, &engine->budget.waiting, link) {
-        if (!other->is_narrowed)
+        if (!other->party)
             passed++;
-        else if (turn->is_narrowed ? other->round > before
-                                   : passed == others && narrowed++ >= others)
+        else if (turn->party ? other->round > before : passed == others && narrowed++ >= others)
             return other;
     }
     return NULL;
@@ -215,15 +218,16 @@ static struct turn *find_follower(const struct as_engine *engine, const struct t
 static void start_waiting(struct as_engine *engine, struct target *target)
 {
     const char *sender = target_note_sender(engine, target);
+    const char *namespace = get_namespace(target), *party = namespace ? namespace : sender;
     struct turn *turn = get_turn(target);
     const struct turn *other;
-    size_t before = 0, others = 0; /* of the same credential; without a narrowed one */
+    size_t before = 0, others = 0; /* of the same party; without one */
     TAILQ_FOREACH (other, &engine->budget.waiting, link) {
-        before += is_of(other, sender);
-        others += !other->is_narrowed;
+        before += as_str_equal(other->party, party);
+        others += !other->party;
     }
     turn->is_waiting = true;
-    turn->is_narrowed = sender != NULL;
+    turn->party = party ? as_xstrdup(party) : NULL;
     turn->round = (uint32_t)before;
     struct turn *follower = find_follower(engine, turn, before, others);
     if (follower)
@@ -238,6 +242,8 @@ static void stop_waiting(struct as_engine *engine, struct target *target)
     if (turn->is_waiting)
         TAILQ_REMOVE(&engine->budget.waiting, turn, link);
     turn->is_waiting = false;
+    free(turn->party);
+    turn->party = NULL;
 }
 
 /* A place has become free: evaluates the waiting targets that fit now. */
@@ -273,10 +279,65 @@ bool limits_have_place(struct as_engine *engine, const struct target *target)
     return fits_actions(engine, get_claim_before(engine, target, 0).actions);
 }
 
+/*
+ * The limit of a namespace.
+ */
+
+struct namespace_use {
+    uint32_t actions;    /* within the window */
+    as_mono_time oldest; /* of them; of none: AS_MONO_NEVER */
+};
+
+static void note_action(const struct as_engine *engine, as_mono_time at, struct namespace_use *use)
+{
+    if (engine->mono.us - at.us >= engine->config.limits.namespace_actions_per_us)
+        return;
+    use->actions++;
+    if (at.us < use->oldest.us)
+        use->oldest = at;
+}
+
+/* The actions of all policies of the target's namespace. */
+static struct namespace_use limits_count_namespace(const struct as_engine *engine,
+                                                   const char *namespace)
+{
+    struct namespace_use use = {.oldest = AS_MONO_NEVER};
+    for (size_t i = 0; i < engine->ruleset->target_count; i++) {
+        const struct as_policy_terms *policy = engine->ruleset->targets[i].policy;
+        const struct target *target = LIST_FIRST(&engine->members[i]);
+        size_t count;
+        if (!policy || !target || strcmp(policy->namespace, namespace) != 0)
+            continue;
+        const struct as_past_event *events = history_get_events(target, &count);
+        for (size_t k = 0; k < count; k++)
+            note_action(engine, events[k].at.mono, &use);
+        const struct intent *const intents[] = {target->in_doubt, target->intent};
+        for (size_t k = 0; k < AS_ARRAY_SIZE(intents); k++)
+            if (intents[k])
+                note_action(engine, intents[k]->state.at.mono, &use);
+    }
+    return use;
+}
+
+/* When its namespace may act again. INT64_MIN: now. */
+static as_mono_time get_namespace_time(const struct as_engine *engine, const struct target *target)
+{
+    const struct as_limits *limits = &engine->config.limits;
+    const char *namespace = get_namespace(target);
+    if (!namespace || limits->namespace_actions_max == 0)
+        return (as_mono_time){INT64_MIN};
+    const struct namespace_use use = limits_count_namespace(engine, namespace);
+    if (use.actions < limits->namespace_actions_max)
+        return (as_mono_time){INT64_MIN};
+    return (as_mono_time){as_time_add(use.oldest.us, limits->namespace_actions_per_us)};
+}
+
 bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from, int32_t to)
 {
     const size_t kind = get_kind(target);
     struct turn *turn = get_turn(target);
+    if (get_namespace_time(engine, target).us > engine->mono.us)
+        return true;
     count_size(engine, target);
     move_windows(engine);
     const int64_t removal = get_removal(engine, from, to);
@@ -284,7 +345,8 @@ bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from
     const bool lacks_removal = !fits_removal(engine, kind, removal, claim.removal);
     if (!lacks_removal && fits_actions(engine, claim.actions))
         return false;
-    if (turn->is_waiting && turn->is_narrowed && !scope_find_sender(engine, target))
+    if (turn->is_waiting && turn->party && !get_namespace(target) &&
+        !scope_find_sender(engine, target))
         stop_waiting(engine, target); /* not for a narrowed credential alone any more */
     if (!turn->is_waiting)
         start_waiting(engine, target);
@@ -364,11 +426,13 @@ as_mono_time limits_get_free_time(const struct as_engine *engine, const struct t
     const struct as_limits *limits = &engine->config.limits;
     const int64_t removal = get_removal(engine, from, to);
     const struct claim claim = get_claim_before(engine, target, removal);
-    int64_t at = engine->mono.us;
+    const as_mono_time own = get_namespace_time(engine, target);
+    int64_t at = own.us > engine->mono.us ? own.us : engine->mono.us;
     if (limits_actions(engine)) {
         const struct window *begun = &engine->budget.begun;
         const int64_t too_many = begun->total + claim.actions + 1 - (int64_t)limits->actions_max;
-        at = get_time_without(engine, begun, too_many, limits->actions_per_us);
+        const int64_t then = get_time_without(engine, begun, too_many, limits->actions_per_us);
+        at = then > at ? then : at;
     }
     if (removal > 0) {
         const int64_t then = get_removal_time(engine, get_kind(target), removal, claim.removal);
@@ -496,10 +560,16 @@ static void limits_init(struct target *target)
     get_turn(target)->target = target;
 }
 
+static void limits_deinit_target(struct target *target)
+{
+    free(get_turn(target)->party);
+}
+
 const struct concern concern_limits = {
     .name = "limits",
     .size = sizeof(struct turn),
     .init = limits_init,
+    .deinit = limits_deinit_target,
     .release = limits_on_idle,
     .forget = limits_forget,
 };

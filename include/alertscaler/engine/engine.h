@@ -37,6 +37,8 @@ struct as_limits {
     int64_t actions_per_us;
     int64_t scale_down_milli_percent; /* of all replicas of one kind of target; 0: no limit */
     int64_t scale_down_per_us;
+    uint32_t namespace_actions_max; /* of the policies of one namespace; 0: no limit */
+    int64_t namespace_actions_per_us;
 };
 
 /* A line of the trace: an event, a change of a target's state, or an effect. No label values. */
