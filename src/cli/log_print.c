@@ -501,6 +501,18 @@ static void log_print_others(const struct print *print, json_t *record)
     put_text_after(print, ": ", as_record_get_text(record, "message"));
 }
 
+/* shop/web: refused, generation 3: Invalid: spec.target.mox: ... */
+static void log_print_policy(const struct print *print, json_t *record)
+{
+    log_put_text(print, as_record_get_text(record, "namespace"));
+    put_text_after(print, "/", as_record_get_text(record, "name"));
+    fputs(": ", print->out);
+    put_word(print, as_record_get_text(record, "event"));
+    fprintf(print->out, ", generation %lld", get_number(record, "generation"));
+    put_text_after(print, ": ", as_record_get_text(record, "reason"));
+    put_text_after(print, ": ", as_record_get_text(record, "message"));
+}
+
 /* Everything but the chain's members and those of all records. */
 static void print_other(const struct print *print, json_t *record)
 {
@@ -540,6 +552,7 @@ static const struct {
     {"notification", print_notification},
     {"notify", print_notify},
     {"others", log_print_others},
+    {"policy", log_print_policy},
     {"reload", print_reload},
     {"repeat", print_repeat},
     {"start", print_start},

@@ -685,9 +685,11 @@ static int open_rest(struct daemon *daemon, struct as_store *store, struct as_er
     daemon_policies_join(daemon);
     daemon_new_source(daemon);
     status = open_shell(daemon, store, error);
-    if (status == 0)
-        daemon_recover_nodes(daemon);
-    return status;
+    if (status != 0)
+        return status;
+    daemon_policies_record(daemon);
+    daemon_recover_nodes(daemon);
+    return 0;
 }
 
 static void daemon_go_on(struct daemon *daemon)

@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/base/throttle.h>
+#include <alertscaler/doc/json_scan.h>
 #include <alertscaler/kube/policy_watch.h>
 #include <alertscaler/rules/policy_set.h>
 
@@ -55,18 +56,37 @@ static void on_put(void *context, const char *text, size_t size)
         policies_plan(daemon);
 }
 
+static void record_removed(void *context, const struct as_scaling_policy *policy)
+{
+    const struct daemon *daemon = context;
+    as_log(AS_LOG_INFO, "a scaling policy is gone", AS_F("policy", policy->id));
+    if (daemon->shell && !daemon->failed)
+        as_shell_record_policy(daemon->shell,
+                               &(struct as_policy_record){.event = AS_POLICY_REMOVED,
+                                                          .namespace = policy->namespace,
+                                                          .name = policy->name,
+                                                          .uid = policy->uid,
+                                                          .generation = policy->generation});
+}
+
 static void on_removed(void *context, const char *namespace, const char *name)
 {
     struct daemon *daemon = context;
-    if (as_policy_set_remove(daemon->policies.set, namespace, name))
-        policies_plan(daemon);
+    AS_CLEANUP(as_free_p) char *id = as_xasprintf("%s/%s", namespace, name);
+    const struct as_scaling_policy *policy = as_policy_set_find(daemon->policies.set, id);
+    if (!policy)
+        return;
+    record_removed(daemon, policy);
+    (void)as_policy_set_remove(daemon->policies.set, namespace, name);
+    policies_plan(daemon);
 }
 
 static void on_list_end(void *context, const char *namespace)
 {
     struct daemon *daemon = context;
     struct daemon_policies *policies = &daemon->policies;
-    if (as_policy_set_end_list(policies->set, namespace) || !policies->has_synced)
+    if (as_policy_set_end_list(policies->set, namespace, record_removed, daemon) ||
+        !policies->has_synced)
         policies_plan(daemon);
     if (*policies->error)
         as_log(AS_LOG_INFO, "scaling policies are watched again");
@@ -93,19 +113,56 @@ const struct as_ruleset *daemon_get_rules(const struct daemon *daemon)
     return daemon->policies.rules ? daemon->policies.rules : daemon->config->ruleset;
 }
 
-/* A policy is logged when it comes, and when it is in force or is refused for another reason. */
-static bool log_policy(void *context, const struct as_scaling_policy *policy)
+static void record_policy(struct daemon *daemon, const struct as_scaling_policy *policy,
+                          bool is_new)
 {
-    (void)context;
+    const char *spec = NULL;
+    size_t size = 0;
+    AS_CLEANUP(as_free_p) char *copy = NULL;
+    if (is_new && policy->text &&
+        json_scan_find_member(policy->text, policy->text_size, "spec", &spec, &size))
+        copy = as_xstrndup(spec, size);
+    as_shell_record_policy(
+        daemon->shell,
+        &(struct as_policy_record){
+            .event = policy->reason == AS_POLICY_READY ? AS_POLICY_IN_FORCE : AS_POLICY_REFUSED,
+            .namespace = policy->namespace,
+            .name = policy->name,
+            .uid = policy->uid,
+            .generation = policy->generation,
+            .reason = as_policy_reason_get_word(policy->reason),
+            .message = policy->reason == AS_POLICY_READY ? NULL : policy->message,
+            .spec = copy,
+        });
+}
+
+/* A policy is told when it comes, and when it is in force or is refused for another reason. */
+static bool tell_policy(void *context, const struct as_scaling_policy *policy)
+{
+    struct daemon *daemon = context;
+    const bool is_ready = policy->reason == AS_POLICY_READY;
     if (policy->is_known)
         return false;
-    as_log(policy->reason == AS_POLICY_READY ? AS_LOG_INFO : AS_LOG_WARN,
-           policy->reason == AS_POLICY_READY ? "a scaling policy is in force"
-                                             : "a scaling policy is not in force",
+    as_log(is_ready ? AS_LOG_INFO : AS_LOG_WARN,
+           is_ready ? "a scaling policy is in force" : "a scaling policy is not in force",
            AS_F("policy", policy->id), AS_FI("generation", policy->generation),
            AS_F("reason", as_policy_reason_get_word(policy->reason)),
-           AS_F_IF("message", policy->reason == AS_POLICY_READY ? NULL : policy->message));
+           AS_F_IF("message", is_ready ? NULL : policy->message));
+    if (daemon->shell && !daemon->failed)
+        record_policy(daemon, policy, true);
     return false;
+}
+
+static bool record_known(void *context, const struct as_scaling_policy *policy)
+{
+    record_policy(context, policy, false);
+    return false;
+}
+
+void daemon_policies_record(struct daemon *daemon)
+{
+    if (daemon->policies.set)
+        as_policy_set_visit(daemon->policies.set, record_known, daemon);
 }
 
 void daemon_policies_join(struct daemon *daemon)
@@ -120,7 +177,7 @@ void daemon_policies_join(struct daemon *daemon)
                                                 .files = daemon->config->ruleset,
                                                 .now = policies_get_now(),
                                                 .is_complete = policies->has_synced});
-    as_policy_set_visit(policies->set, log_policy, NULL);
+    as_policy_set_visit(policies->set, tell_policy, daemon);
     policies->earliest.us = policies_get_now().us + JOIN_EVERY_US;
     policies->due = as_policy_set_get_deadline(policies->set);
     evtimer_del(policies->timer);

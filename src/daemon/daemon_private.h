@@ -208,6 +208,7 @@ void daemon_messages_close(struct daemon *daemon);
 const struct as_ruleset *daemon_get_rules(const struct daemon *daemon); /* in force */
 /* Joins the policies with the present configuration. Before the engine gets its rules. */
 void daemon_policies_join(struct daemon *daemon);
+void daemon_policies_record(struct daemon *daemon); /* all, after the start of the shell */
 void daemon_on_policies_timer(evutil_socket_t fd, short what, void *context);
 /* The first list may come soon: the state must not be opened yet. */
 bool daemon_policies_are_awaited(const struct daemon *daemon) AS_MUST_USE;

@@ -176,17 +176,25 @@ const char *as_others_event_get_word(enum as_others_event event)
     return words[event];
 }
 
+const char *as_policy_event_get_word(enum as_policy_event event)
+{
+    static const char *const words[AS_POLICY_EVENT_COUNT] = {[AS_POLICY_IN_FORCE] = "in_force",
+                                                             [AS_POLICY_REFUSED] = "refused",
+                                                             [AS_POLICY_REMOVED] = "removed"};
+    return words[event];
+}
+
 const char *as_record_kind_get_word(enum as_record_kind kind)
 {
     static const char *const words[AS_RECORD_KIND_COUNT] = {
-        [AS_RECORD_START] = "start",       [AS_RECORD_STOP] = "stop",
-        [AS_RECORD_RELOAD] = "reload",     [AS_RECORD_NOTIFICATION] = "notification",
-        [AS_RECORD_REPEAT] = "repeat",     [AS_RECORD_DECISION] = "decision",
-        [AS_RECORD_ACTION] = "action",     [AS_RECORD_INCIDENT] = "incident",
-        [AS_RECORD_COMMAND] = "command",   [AS_RECORD_DENIED] = "denied",
-        [AS_RECORD_NODES] = "nodes",       [AS_RECORD_NOTIFY] = "notify",
-        [AS_RECORD_EFFECT] = "effect",     [AS_RECORD_OTHERS] = "others",
-        [AS_RECORD_APPROVAL] = "approval",
+        [AS_RECORD_START] = "start",     [AS_RECORD_STOP] = "stop",
+        [AS_RECORD_RELOAD] = "reload",   [AS_RECORD_NOTIFICATION] = "notification",
+        [AS_RECORD_REPEAT] = "repeat",   [AS_RECORD_DECISION] = "decision",
+        [AS_RECORD_ACTION] = "action",   [AS_RECORD_INCIDENT] = "incident",
+        [AS_RECORD_COMMAND] = "command", [AS_RECORD_DENIED] = "denied",
+        [AS_RECORD_NODES] = "nodes",     [AS_RECORD_NOTIFY] = "notify",
+        [AS_RECORD_EFFECT] = "effect",   [AS_RECORD_OTHERS] = "others",
+        [AS_RECORD_POLICY] = "policy",   [AS_RECORD_APPROVAL] = "approval",
     };
     return words[kind];
 }

@@ -214,6 +214,8 @@ AS_ROW_WORDS(operator_command_outcome_get_word, enum as_operator_command_outcome
              AS_OPERATOR_COMMAND_OUTCOME_COUNT, as_operator_command_outcome_get_word)
 AS_ROW_WORDS(others_event_get_word, enum as_others_event, AS_OTHERS_EVENT_COUNT,
              as_others_event_get_word)
+AS_ROW_WORDS(policy_event_get_word, enum as_policy_event, AS_POLICY_EVENT_COUNT,
+             as_policy_event_get_word)
 AS_ROW_WORDS(reason_get_word, enum as_reason, AS_REASON_COUNT, as_reason_get_word)
 AS_ROW_WORDS(record_kind_get_word, enum as_record_kind, AS_RECORD_KIND_COUNT,
              as_record_kind_get_word)
@@ -604,6 +606,31 @@ static const struct as_row others_rows[] = {
     {.name = NULL},
 };
 
+static const struct as_row policy_rows[] = {
+    {AS_ROW("event", word, as_policy_record, event, REQUIRED),
+     .about =
+         "`in_force`: this generation is in force. `refused`: it is not. `removed`: the object "
+         "is gone, or is not selected any more",
+     .get_word = policy_event_get_word},
+    {AS_ROW("generation", i64, as_policy_record, generation, REQUIRED), .about = "Of the object"},
+    {HASH},
+    {INSTANCE},
+    {KIND},
+    {AS_ROW("message", cut, as_policy_record, message, OPTIONAL),
+     .about = "refused: the errors, in the words of `check`"},
+    {AS_ROW("name", cut, as_policy_record, name, REQUIRED)},
+    {AS_ROW("namespace", cut, as_policy_record, namespace, REQUIRED)},
+    {PREV},
+    {AS_ROW("reason", cut, as_policy_record, reason, OPTIONAL),
+     .about = "The reason of the condition `Ready`; not of `removed`"},
+    {SEQ},
+    {AS_ROW("spec", text, as_policy_record, spec, OPTIONAL),
+     .about = "The object's `spec`, as a JSON text; not of `removed`, nor at the start"},
+    {TIME},
+    {AS_ROW("uid", cut, as_policy_record, uid, REQUIRED), .about = "Of the object"},
+    {.name = NULL},
+};
+
 /*
  * Decisions and their actions.
  */
@@ -962,7 +989,7 @@ static const struct as_row *const tables[AS_RECORD_KIND_COUNT] = {
     [AS_RECORD_COMMAND] = command_rows,   [AS_RECORD_DENIED] = denied_rows,
     [AS_RECORD_NODES] = nodes_rows,       [AS_RECORD_NOTIFY] = notify_rows,
     [AS_RECORD_EFFECT] = effect_rows,     [AS_RECORD_OTHERS] = others_rows,
-    [AS_RECORD_APPROVAL] = approval_rows,
+    [AS_RECORD_APPROVAL] = approval_rows, [AS_RECORD_POLICY] = policy_rows,
 };
 
 void as_record_encode(const struct as_record_header *header, enum as_record_kind kind,
@@ -993,6 +1020,7 @@ static const char *const abouts[AS_RECORD_KIND_COUNT] = {
     [AS_RECORD_EFFECT] = "The effect of an action that an alert caused",
     [AS_RECORD_OTHERS] = "Other objects that size a target",
     [AS_RECORD_APPROVAL] = "A change that needs the approval of a person",
+    [AS_RECORD_POLICY] = "A scaling policy came, changed or went",
 };
 
 static void record_schema_write_kinds(struct as_rows_schema *schema)

@@ -55,11 +55,9 @@ struct compiled {
 
 struct policy_entry {
     struct as_scaling_policy policy; /* owns its texts, but `ruleset` */
-    char *text; /* the object with its name and its spec; NULL: it cannot be used */
-    size_t size;
-    struct compiled *compiled; /* NULL: not valid, or not compiled yet */
-    struct compiled *former;   /* of the last generation in force, if this one is not; or NULL */
-    as_mono_time broken;       /* since when this generation is not in force; INT64_MAX: it is */
+    struct compiled *compiled;       /* NULL: not valid, or not compiled yet */
+    struct compiled *former; /* of the last generation in force, if this one is not; or NULL */
+    as_mono_time broken;     /* since when this generation is not in force; INT64_MAX: it is */
     bool is_compiled;
     enum as_policy_reason judged; /* alone, without other owners */
     char *judgement;              /* its message */
@@ -120,10 +118,10 @@ static void entry_free(struct as_policy_set *set, struct policy_entry *entry)
                                  policy->paused_up, policy->paused_down, policy->rival};
     for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
         free_const(texts[i]);
-    set->text_bytes -= entry->size;
+    set->text_bytes -= entry->policy.text_size;
     compiled_drop(entry->compiled);
     compiled_drop(entry->former);
-    free(entry->text);
+    free_const(entry->policy.text);
     free(entry->judgement);
     free(entry);
 }
@@ -212,7 +210,7 @@ static struct policy_entry *entry_new(const char *text, size_t size, const struc
         policy->created.us = INT64_MAX; /* the youngest */
     (void)tree_get_i64(tree_find(metadata, "generation"), 0, INT64_MAX, &policy->generation);
     read_annotations(metadata, policy);
-    entry->text = cut_object(text, size, policy, root, &entry->size);
+    policy->text = cut_object(text, size, policy, root, &policy->text_size);
     entry->broken = AS_MONO_NEVER;
     policy->message = as_xstrdup("");
     return entry;
@@ -276,7 +274,7 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
     entry->is_listed = true;
     if (former && !*changed_out) {
         former->is_listed = true;
-        set->text_bytes += entry->size;
+        set->text_bytes += entry->policy.text_size;
         entry_free(set, entry);
         return 0;
     }
@@ -285,7 +283,7 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
         HASH_DEL(set->entries, former);
         entry_free(set, former);
     }
-    set->text_bytes += entry->size;
+    set->text_bytes += entry->policy.text_size;
     HASH_ADD_KEYPTR(hh, set->entries, entry->policy.id, strlen(entry->policy.id), entry);
     return 0;
 }
@@ -314,13 +312,16 @@ void as_policy_set_begin_list(struct as_policy_set *set, const char *namespace)
             entry->is_listed = false;
 }
 
-bool as_policy_set_end_list(struct as_policy_set *set, const char *namespace)
+bool as_policy_set_end_list(struct as_policy_set *set, const char *namespace,
+                            void (*removed)(void *context, const struct as_scaling_policy *policy),
+                            void *context)
 {
     struct policy_entry *entry, *next;
     bool is_changed = false;
     HASH_ITER (hh, set->entries, entry, next) {
         if (entry->is_listed || !is_of(entry, namespace))
             continue;
+        removed(context, &entry->policy);
         HASH_DEL(set->entries, entry);
         entry_free(set, entry);
         is_changed = true;
@@ -591,9 +592,9 @@ static void compile_entry(const struct as_settings *settings, struct policy_entr
     compiled_drop(entry->compiled);
     entry->compiled = NULL;
     free(entry->judgement);
-    if (entry->text) {
-        entry->judged = judge(settings, entry->policy.namespace, entry->text, entry->size, &ruleset,
-                              &diagnostics);
+    if (entry->policy.text) {
+        entry->judged = judge(settings, entry->policy.namespace, entry->policy.text,
+                              entry->policy.text_size, &ruleset, &diagnostics);
         entry->judgement = print_errors(&diagnostics);
     } else {
         entry->judged = AS_POLICY_INVALID;

@@ -435,6 +435,11 @@ void as_shell_record_others(struct as_shell *shell, const struct as_others_recor
     shell_record(shell, 0, AS_RECORD_OTHERS, &named);
 }
 
+void as_shell_record_policy(struct as_shell *shell, const struct as_policy_record *record)
+{
+    shell_record(shell, 0, AS_RECORD_POLICY, record);
+}
+
 void as_shell_record_stop(struct as_shell *shell)
 {
     shell_record_start_or_stop(shell, AS_RECORD_STOP, 0);

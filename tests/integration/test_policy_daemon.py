@@ -231,3 +231,33 @@ def test_without_a_server_for_tenants_a_query_is_refused(spaces):
     spaces.apply(policy(spaces.namespace, rules=[track]))
     eventually(lambda: "reason=QueriesNotAllowed" in daemon.process.log_text())
     assert not spaces.is_in_force(daemon)
+
+
+def test_the_action_log_has_each_generation(spaces):
+    daemon = spaces.daemon()
+    item = policy(spaces.namespace)
+    spaces.apply(item)
+    eventually(lambda: spaces.is_in_force(daemon))
+    broken = policy(spaces.namespace)
+    broken["spec"]["target"]["min"] = 20
+    spaces.apply(broken)
+    refused = daemon.wait_record("policy", event="refused")
+    assert refused["generation"] == 2 and refused["reason"] == "Invalid" and "spec.target" in refused["message"]
+    spaces.delete()
+    removed = daemon.wait_record("policy", event="removed")
+    first = daemon.records("policy")[0]
+    uid = first["uid"]
+    assert first["event"] == "in_force" and first["namespace"] == spaces.namespace and json.loads(first["spec"]) == item["spec"]
+    assert removed["uid"] == refused["uid"] == uid and "spec" not in removed
+
+
+def test_a_namespace_has_its_own_limit(spaces):
+    daemon = spaces.daemon(limits={"actions": 1, "per": "4s"})
+    for name in ("web", "other"):
+        spaces.apply(policy(spaces.namespace, name=name, target=name))
+    eventually(lambda: spaces.is_in_force(daemon, "web") and spaces.is_in_force(daemon, "other"))
+    daemon.notify(spaces.busy())
+    eventually(lambda: sorted(spaces.sizes().values()) == [3, 4], what="one of the two grows")
+    steadily(lambda: sorted(spaces.sizes().values()) == [3, 4], 2)
+    eventually(lambda: sorted(spaces.sizes().values()) == [4, 4], what="the other one grows when the window is over")
+    assert daemon.records("decision", reason="limited") or any(r["output"]["reason"] == "limited" for r in daemon.records("decision"))

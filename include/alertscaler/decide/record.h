@@ -85,6 +85,23 @@ struct as_others_record { /* in the action log: kind `others` */
     const char *message;                       /* over: why; else NULL */
 };
 
+enum as_policy_event {
+    AS_POLICY_IN_FORCE, /* it came, or it has changed */
+    AS_POLICY_REFUSED,  /* its present generation is not in force */
+    AS_POLICY_REMOVED,
+    AS_POLICY_EVENT_COUNT
+};
+const char *as_policy_event_get_word(enum as_policy_event event);
+
+struct as_policy_record { /* in the action log: kind `policy` */
+    enum as_policy_event event;
+    const char *namespace, *name, *uid;
+    int64_t generation;
+    const char *reason;  /* of its condition `Ready`; NULL: removed */
+    const char *message; /* refused: why; else NULL */
+    const char *spec;    /* JSON; NULL: of a generation from before the start, or removed */
+};
+
 struct as_pause_note { /* the pause in force at a decision */
     enum as_ways ways;
     const char *who, *reason;
@@ -235,6 +252,7 @@ enum as_record_kind {
     AS_RECORD_EFFECT,
     AS_RECORD_OTHERS,
     AS_RECORD_APPROVAL,
+    AS_RECORD_POLICY,
     AS_RECORD_KIND_COUNT
 };
 const char *as_record_kind_get_word(enum as_record_kind kind);

@@ -47,9 +47,11 @@ struct as_scaling_policy {
                             each, in the words of `check` */
     /* Annotations: why its target must not be scaled at all, up, down; NULL: not set. */
     const char *paused, *paused_up, *paused_down;
-    bool is_known;     /* the former join gave this generation the same reason and message */
-    bool allows_hpa;   /* alertscaler.io/allow-hpa: "true" */
-    const char *rival; /* what else scales its target; NULL: nothing */
+    bool is_known;    /* the former join gave this generation the same reason and message */
+    bool allows_hpa;  /* alertscaler.io/allow-hpa: "true" */
+    const char *text; /* the object's JSON with its name and its spec; NULL: it cannot be used */
+    size_t text_size;
+    const char *rival;                /* what else scales its target; NULL: nothing */
     const struct as_ruleset *ruleset; /* one target and its rules; NULL: Invalid */
 };
 #define AS_POLICY_ERRORS_MAX 10
@@ -71,7 +73,10 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
 bool as_policy_set_remove(struct as_policy_set *set, const char *namespace, const char *name);
 /* Around the objects of a whole list: those that were not put in between are removed. */
 void as_policy_set_begin_list(struct as_policy_set *set, const char *namespace); /* NULL: all */
-bool as_policy_set_end_list(struct as_policy_set *set, const char *namespace);   /* some removed? */
+/* Tells each policy before it is removed. True: there was one. */
+bool as_policy_set_end_list(struct as_policy_set *set, const char *namespace,
+                            void (*removed)(void *context, const struct as_scaling_policy *policy),
+                            void *context);
 
 /*
  * Judges all policies, and joins those in force with the rule set of the files, which comes first

@@ -115,6 +115,8 @@ void as_shell_record_failed_reload(struct as_shell *shell, const char *credentia
 void as_shell_record_denied(struct as_shell *shell, const struct as_denied_record *record);
 /* Who aims at a target: what the engine does not know of. */
 void as_shell_record_others(struct as_shell *shell, const struct as_others_record *record);
+/* A scaling policy is in force, is refused, or is gone. */
+void as_shell_record_policy(struct as_shell *shell, const struct as_policy_record *record);
 void as_shell_record_nodes(struct as_shell *shell, const struct as_nodes_record *record);
 
 /* Whether the state says that nodes may have our marks: an earlier process was about to mark some,

@@ -161,6 +161,12 @@ Test(policy_set, the_oldest_policy_has_the_object)
     as_policy_set_free(set);
 }
 
+static void count_removed(void *context, const struct as_scaling_policy *policy)
+{
+    cr_expect_str_eq(policy->id, "shop/web");
+    ++*(int *)context;
+}
+
 Test(policy_set, a_list_of_one_namespace_removes_only_there)
 {
     const struct as_settings settings = make_settings();
@@ -168,11 +174,13 @@ Test(policy_set, a_list_of_one_namespace_removes_only_there)
     (void)put_object(set, "shop", "web", 1, 1, "", TARGET, RULE);
     (void)put_object(set, "other", "web", 1, 1, "", TARGET, RULE);
     as_policy_set_begin_list(set, "shop");
-    cr_expect(as_policy_set_end_list(set, "shop"));
+    int removed = 0;
+    cr_expect(as_policy_set_end_list(set, "shop", count_removed, &removed));
+    cr_expect_eq(removed, 1);
     cr_expect_eq(as_policy_set_count(set), 1);
     as_policy_set_begin_list(set, NULL);
     cr_expect_not(put_object(set, "other", "web", 1, 1, "", TARGET, RULE));
-    cr_expect_not(as_policy_set_end_list(set, NULL));
+    cr_expect_not(as_policy_set_end_list(set, NULL, count_removed, &removed));
     cr_expect_eq(join(set, &settings, &no_files, 0)->target_count, 1);
     as_policy_set_free(set);
 }
