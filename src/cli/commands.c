@@ -61,7 +61,7 @@ static int schema_run(const struct as_args *args)
     if (!schema_encode(word, &text))
         return as_cli_fail(args,
                            "there is no schema `%s`: name config, rules, tests, web, decision, "
-                           "decision-answer or log",
+                           "decision-answer, log or crd",
                            word);
     json_t *json = json_loadb(text.data, text.size, 0, NULL);
     if (!json || json_dumpf(json, stdout, JSON_INDENT(2)) != 0)
@@ -75,7 +75,7 @@ static const struct as_option schema_options[] = {{0}};
 
 static const struct as_command command_schema = {
     .name = "schema",
-    .operands = "config|rules|tests|web|decision|decision-answer|log",
+    .operands = "config|rules|tests|web|decision|decision-answer|log|crd",
     .summary = "Prints the JSON Schema of a kind of files or documents.",
     .help =
         "The schema (draft 2020-12) is made from the tables that the program reads and writes\n"
@@ -83,7 +83,8 @@ static const struct as_command command_schema = {
         "`alertscaler test`; web: the file of --web.config.file. docs/editors.md shows how\n"
         "editors use it. For programs: decision, decision-answer: a line that\n"
         "`alertscaler decide` reads and prints (docs/decision.md); log: a record of the action\n"
-        "log (docs/action-log.md).",
+        "log (docs/action-log.md). For Kubernetes: crd: the CustomResourceDefinition of scaling\n"
+        "policies (docs/policies.md).",
     .options = schema_options,
     .operands_min = 1,
     .operands_max = 1,

@@ -44,7 +44,7 @@ KUBERNETES = {"Lease": "Lease", "ConfigMap": "ConfigMap"}
 FOREIGN_KINDS = {"Eviction", "DeleteOptions"}
 FOREIGN = [{"metadata", "spec"}]
 
-CONSTANTS = re.compile(rb"(?:[a-z0-9-]+\.)*alertscaler\.io/[a-z-]+|app\.kubernetes\.io/[a-z-]+|fieldManager=[a-z-]+|urn:alertscaler:"
+CONSTANTS = re.compile(rb"(?:[a-z0-9-]+\.)*alertscaler\.io/[a-z][a-z0-9-]*|app\.kubernetes\.io/[a-z-]+|fieldManager=[a-z-]+|urn:alertscaler:"
                        rb"|io\.alertscaler\.|__Host-alertscaler|alertscaler-(?:state|lock)[a-z-]*|alertscaler_instance"
                        rb"|ToBeDeletedByClusterAutoscaler|atlassian\.com/escalator|\bALERTSCALER_[A-Z_]+")
 
@@ -81,6 +81,16 @@ def keys_of_schema(name, schema):
 
     walk(schema, "", frozenset())
     return found
+
+
+def keys_of_crd(alertscaler):
+    """The keys of policies, also of their status, and the names and columns of the definition."""
+    text = subprocess.run([alertscaler, "schema", "crd"], capture_output=True, text=True, check=True).stdout
+    spec = json.loads(text)["spec"]
+    (version,) = spec["versions"]
+    found = keys_of_schema("policy", version["schema"]["openAPIV3Schema"])
+    found |= {("column policy", f"{column['name']} {column['jsonPath']}") for column in version["additionalPrinterColumns"]}
+    return found | {("name policy", f"{key} {json.dumps(value)}") for key, value in spec["names"].items()}
 
 
 def form_of(route, kind, paths):
@@ -142,6 +152,7 @@ def collect(root, alertscaler, names, programs):
     for name in ("config", "rules", "tests", "web"):
         text = subprocess.run([alertscaler, "schema", name], capture_output=True, text=True, check=True).stdout
         found |= keys_of_schema(name, json.loads(text))
+    found |= keys_of_crd(alertscaler)
     found |= {("constant", match.decode()) for match in CONSTANTS.findall(pathlib.Path(alertscaler).read_bytes())}
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         lines = [line for result in pool.map(lambda p: run_program(root, p, pathlib.Path(folder)), programs) for line in result]
