@@ -559,3 +559,16 @@ const struct schema *const schema_http_parts[] = {
     &basic_auth,        &authorization, &oauth2,     &sigv4,      &azuread,     &managed_identity,
     &workload_identity, &azure_oauth,   &google_iam, &tls_config, &http_header, NULL,
 };
+
+/* Prometheus' files have these keys beside the URL. A secret may be in their maps. */
+#define IN_HTTP_CONFIG(key)                                                                        \
+    {                                                                                              \
+        key, "`" key "` stands under `http_config`", true                                          \
+    }
+const struct schema_refusal schema_http_refusals[] = {
+    IN_HTTP_CONFIG("basic_auth"), IN_HTTP_CONFIG("authorization"),
+    IN_HTTP_CONFIG("oauth2"),     IN_HTTP_CONFIG("sigv4"),
+    IN_HTTP_CONFIG("azuread"),    IN_HTTP_CONFIG("google_iam"),
+    IN_HTTP_CONFIG("tls_config"), IN_HTTP_CONFIG("http_headers"),
+    IN_HTTP_CONFIG("proxy_url"),  {0},
+};

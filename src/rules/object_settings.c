@@ -140,7 +140,7 @@ static void finish_object_prometheus(struct loader *loader, const struct as_yaml
 static const struct schema object_prometheus =
     SCHEMA("objects.prometheus", as_prometheus_settings, object_prometheus_fields,
            .example = "{url: 'http://prom-label-proxy:8080/{{ .Namespace }}'}",
-           .finish = finish_object_prometheus);
+           .refusals = schema_http_refusals, .finish = finish_object_prometheus);
 
 /* Labels that select policies, and namespaces. */
 

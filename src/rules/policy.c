@@ -161,7 +161,7 @@ static int64_t get_list_max(const struct schema_field *field)
     return field->max && field->max < LIST_MAX ? field->max : LIST_MAX;
 }
 
-static bool has_name(const struct schema *table)
+static bool rows_have_name(const struct schema *table)
 {
     for (const struct schema_field *field = table->fields; field->key; field++)
         if (strcmp(field->key, "name") == 0)
@@ -174,7 +174,7 @@ static void write_array(struct as_json_writer *json, const struct schema_field *
                         const struct schema_field *element)
 {
     const struct schema *table = element->map;
-    const bool is_named = table && has_name(table);
+    const bool is_named = table && rows_have_name(table);
     as_json_write_member(json, "type", "array");
     if (field->when_empty)
         as_json_write_member_i64(json, "minItems", 1);
@@ -199,7 +199,7 @@ static const struct schema_field *find_map_form(const struct schema_field *forms
     return NULL;
 }
 
-static bool has_form(const struct schema_field *forms, enum schema_type type)
+static bool forms_have_type(const struct schema_field *forms, enum schema_type type)
 {
     for (; forms->key; forms++)
         if (forms->type == type)
@@ -217,9 +217,9 @@ static void write_one_form(struct as_json_writer *json, const struct schema_fiel
         struct schema_field form = *forms;
         form.key = field->key;
         crd_write_value(json, &form);
-    } else if (has_form(forms, SCHEMA_PERCENT)) {
+    } else if (forms_have_type(forms, SCHEMA_PERCENT)) {
         write_int_or_string(json, AMOUNT);
-    } else if (has_form(forms, SCHEMA_NUMBER) || has_form(forms, SCHEMA_QUANTITY)) {
+    } else if (forms_have_type(forms, SCHEMA_NUMBER) || forms_have_type(forms, SCHEMA_QUANTITY)) {
         write_int_or_string(json, QUANTITY);
     } else {
         write_string(json, LINE, TEXT_MAX);
@@ -518,7 +518,7 @@ static void write_conditions(struct as_json_writer *json)
 }
 
 /* The default makes kstatus report "in progress" before the first look. */
-static void write_status(struct as_json_writer *json)
+static void crd_write_status(struct as_json_writer *json)
 {
     crd_begin(json, "status");
     as_json_write_member(json, "type", "object");
@@ -613,7 +613,7 @@ static void write_version(struct as_json_writer *json)
     as_json_write_member(json, "type", "object");
     as_json_end_object(json);
     write_spec(json);
-    write_status(json);
+    crd_write_status(json);
     as_json_end_object(json);
     crd_begin_list(json, "required");
     as_json_write_string(json, "spec");
@@ -666,7 +666,7 @@ void as_policy_append_crd(struct as_buf *out)
  * files. Keys that no policy has are reported here; all other checks are those of rule files.
  */
 
-static struct as_yaml_node *copy_node(struct loader *loader, const struct as_yaml_node *node)
+static struct as_yaml_node *copy_yaml_node(struct loader *loader, const struct as_yaml_node *node)
 {
     struct as_yaml_node *copy = as_arena_alloc(loader->arena, 1, sizeof(*copy));
     *copy = *node;
@@ -745,7 +745,7 @@ struct row_search {
     struct loader *loader;
 };
 
-static bool find_row(void *context, const char *key, const struct schema_field *field)
+static bool find_spelled_row(void *context, const char *key, const struct schema_field *field)
 {
     struct row_search *search = context;
     char spelled[WORD_SIZE];
@@ -787,7 +787,7 @@ static const struct as_yaml_node *find_scalar(struct loader *loader,
                               *size = as_yaml_find(node, "size");
     if (none && none->kind == AS_YAML_SCALAR && strcmp(none->text, "true") == 0)
         return make_text(loader, none, "none");
-    return size && has_form(forms, SCHEMA_INT) ? translate(loader, &forms[0], size) : NULL;
+    return size && forms_have_type(forms, SCHEMA_INT) ? translate(loader, &forms[0], size) : NULL;
 }
 
 static const struct as_yaml_node *translate_map(struct loader *loader,
@@ -806,7 +806,7 @@ static const struct as_yaml_node *translate_map(struct loader *loader,
         struct row_search search = {.spelled = pair->key->text,
                                     .suggestion = suggestion_start(pair->key->text),
                                     .loader = loader};
-        visit_rows(rows, find_row, &search);
+        visit_rows(rows, find_spelled_row, &search);
         if (search.key)
             add_pair(&map, make_text(loader, pair->key, search.key),
                      translate_pair(loader, &search, pair->value));
@@ -832,7 +832,7 @@ static const struct as_yaml_node *translate_word(struct loader *loader, const ch
         suggestion_offer(&suggestion, as_arena_strdup(loader->arena, spelled));
         as_buf_printf(&all, "%s%s", word == words ? "" : word[1] ? ", " : " or ", spelled);
     }
-    struct as_yaml_node *copy = copy_node(loader, value);
+    struct as_yaml_node *copy = copy_yaml_node(loader, value);
     loader_report(loader, value, "expected %s, found %s%s", all.data,
                   as_yaml_describe(value, found), suggestion_print(&suggestion, hint));
     copy->is_flawed = true;
@@ -848,7 +848,7 @@ static const struct as_yaml_node *translate_number(struct loader *loader, bool i
     char text[WORD_SIZE];
     if (value->kind != AS_YAML_SCALAR)
         return value;
-    struct as_yaml_node *copy = copy_node(loader, value);
+    struct as_yaml_node *copy = copy_yaml_node(loader, value);
     copy->is_plain = true;
     if (is_number && strpbrk(value->text, "numkKMGTPEi") &&
         as_quantity_parse(value->text, value->size, &number) == 0) {
@@ -864,7 +864,7 @@ static const struct as_yaml_node *translate_elements(struct loader *loader,
                                                      const struct schema_field *element,
                                                      const struct as_yaml_node *value)
 {
-    struct as_yaml_node *copy = copy_node(loader, value);
+    struct as_yaml_node *copy = copy_yaml_node(loader, value);
     if (value->kind == AS_YAML_LIST) {
         const struct as_yaml_node **items =
             as_arena_alloc(loader->arena, value->count, sizeof(*items));
@@ -891,8 +891,9 @@ static const struct as_yaml_node *translate_forms(struct loader *loader,
                              value);
     if (!forms[1].key)
         return translate(loader, forms, value);
-    const bool is_amount = has_form(forms, SCHEMA_PERCENT);
-    const bool is_number = has_form(forms, SCHEMA_NUMBER) || has_form(forms, SCHEMA_QUANTITY);
+    const bool is_amount = forms_have_type(forms, SCHEMA_PERCENT);
+    const bool is_number =
+        forms_have_type(forms, SCHEMA_NUMBER) || forms_have_type(forms, SCHEMA_QUANTITY);
     return is_amount || is_number ? translate_number(loader, !is_amount, value) : value;
 }
 
@@ -993,7 +994,7 @@ static const struct as_yaml_node *place_rules(struct loader *loader,
 {
     if (rules->kind != AS_YAML_LIST)
         return rules;
-    struct as_yaml_node *copy = copy_node(loader, rules);
+    struct as_yaml_node *copy = copy_yaml_node(loader, rules);
     const struct as_yaml_node **items = as_arena_alloc(loader->arena, rules->count, sizeof(*items));
     for (uint32_t i = 0; i < rules->count; i++) {
         const struct as_yaml_node *rule = rules->items[i], *name = as_yaml_find(rule, "name");
@@ -1011,7 +1012,7 @@ static const struct as_yaml_node *place_rules(struct loader *loader,
 }
 
 /* Reports what else of the object is not as it must be. */
-static void check_object(struct loader *loader, const struct as_yaml_node *root)
+static void check_policy_keys(struct loader *loader, const struct as_yaml_node *root)
 {
     static const char *const keys[] = {"apiVersion", "kind", "metadata", "spec", "status"};
     static const char version[] = AS_POLICY_GROUP "/" AS_POLICY_VERSION;
@@ -1044,7 +1045,7 @@ static const struct as_yaml_node *policy_translate(struct loader *loader,
         loader_report(loader, root, "expected an object with `kind: " AS_POLICY_KIND "`");
         return file.node;
     }
-    check_object(loader, root);
+    check_policy_keys(loader, root);
     if (!target || !rules) {
         loader_report(loader, spec ? spec : root, "`spec` needs `target` and `rules`");
         return file.node;

@@ -21,19 +21,6 @@
 
 #include "schema_writer.h"
 
-/* Prometheus' files have these keys beside the URL. A secret may be in their maps. */
-#define IN_HTTP_CONFIG(key)                                                                        \
-    {                                                                                              \
-        key, "`" key "` stands under `http_config`", true                                          \
-    }
-static const struct schema_refusal keys_of_http_config[] = {
-    IN_HTTP_CONFIG("basic_auth"), IN_HTTP_CONFIG("authorization"),
-    IN_HTTP_CONFIG("oauth2"),     IN_HTTP_CONFIG("sigv4"),
-    IN_HTTP_CONFIG("azuread"),    IN_HTTP_CONFIG("google_iam"),
-    IN_HTTP_CONFIG("tls_config"), IN_HTTP_CONFIG("http_headers"),
-    IN_HTTP_CONFIG("proxy_url"),  {0},
-};
-
 /*
  * `notify`: the receivers of notices.
  */
@@ -49,7 +36,7 @@ static const struct schema_field alertmanager_fields[] = {
 
 static const struct schema alertmanager =
     SCHEMA("notify.alertmanager", as_notify_settings, alertmanager_fields,
-           .example = "{urls: ['http://alertmanager:9093']}", .refusals = keys_of_http_config);
+           .example = "{urls: ['http://alertmanager:9093']}", .refusals = schema_http_refusals);
 
 static const struct schema_field webhook_fields[] = {
     SCHEMA_FIELD("url", URL, as_notify_settings, url, .is_required = true),
@@ -59,7 +46,7 @@ static const struct schema_field webhook_fields[] = {
 
 static const struct schema webhook =
     SCHEMA("notify.webhook", as_notify_settings, webhook_fields,
-           .example = "{url: 'https://example.com/hook'}", .refusals = keys_of_http_config);
+           .example = "{url: 'https://example.com/hook'}", .refusals = schema_http_refusals);
 
 #define WORD(enumerator, word, ...) [enumerator] = word,
 static const char *const on_words[] = {AS_NOTICES(WORD) NULL};
@@ -605,7 +592,7 @@ static const struct schema_field settings_alertmanager_fields[] = {
 
 static const struct schema settings_alertmanager =
     SCHEMA("alertmanager", as_alertmanager_settings, settings_alertmanager_fields,
-           .example = "{urls: ['http://alertmanager:9093']}", .refusals = keys_of_http_config);
+           .example = "{urls: ['http://alertmanager:9093']}", .refusals = schema_http_refusals);
 
 static const struct schema_field prometheus_fields[] = {
     SCHEMA_FIELD("url", URL, as_prometheus_settings, url, .is_required = true),
@@ -619,7 +606,7 @@ static const struct schema_field prometheus_fields[] = {
 
 static const struct schema prometheus =
     SCHEMA("prometheus", as_prometheus_settings, prometheus_fields,
-           .example = "{url: 'http://prometheus:9090'}", .refusals = keys_of_http_config);
+           .example = "{url: 'http://prometheus:9090'}", .refusals = schema_http_refusals);
 
 static const struct schema_field cluster_fields[] = {
     SCHEMA_FIELD("kubeconfig", PATH, as_cluster_settings, kubeconfig),

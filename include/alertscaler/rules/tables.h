@@ -139,6 +139,9 @@ extern const struct schema schema_settings, schema_http_config, schema_provider,
     schema_target, schema_rule, schema_rule_file, schema_receiver, schema_web, schema_notify,
     schema_objects;
 
+/* Keys of `http_config` that stand beside the URL in Prometheus' files. */
+extern const struct schema_refusal schema_http_refusals[];
+
 /* The tables used only by those above; end with NULL. */
 extern const struct schema *const schema_http_parts[],
     *const schema_settings_parts[], *const schema_object_parts[],
