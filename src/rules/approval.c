@@ -13,9 +13,12 @@
 
 static const struct schema_field approval_fields[] = {
     SCHEMA_FIELD("above", INT, as_approval_config, above, .is_required = true, .is_count = true,
-                 .min = 0, .max = AS_SIZE_MAX),
-    SCHEMA_FIELD("for", DURATION, as_approval_config, for_us, .min = AS_APPROVAL_FOR_MIN_US,
-                 .max = AS_APPROVAL_FOR_MAX_US, .fallback = "15m"),
+                 .min = 0, .max = AS_SIZE_MAX,
+                 .about = "A change by more than this needs an approval; 0 means every change."),
+    SCHEMA_FIELD(
+        "for", DURATION, as_approval_config, for_us, .min = AS_APPROVAL_FOR_MIN_US,
+        .max = AS_APPROVAL_FOR_MAX_US, .fallback = "15m",
+        .about = "How long a request waits for its answer, and how long an approval can be used."),
     {0},
 };
 

@@ -12,9 +12,13 @@
 #define IN(type, member) offsetof(struct type, member)
 
 static const struct schema_field object_kind_fields[] = {
-    SCHEMA_FIELD("apiVersion", STRING, as_object_kind_settings, api_version, .is_required = true),
-    SCHEMA_FIELD("kind", STRING, as_object_kind_settings, kind, .is_required = true),
-    SCHEMA_FIELD("field", STRING, as_object_kind_settings, field),
+    SCHEMA_FIELD("apiVersion", STRING, as_object_kind_settings, api_version, .is_required = true,
+                 .about = "The version of the kind, like argoproj.io/v1alpha1."),
+    SCHEMA_FIELD("kind", STRING, as_object_kind_settings, kind, .is_required = true,
+                 .about = "The kind, like Rollout."),
+    SCHEMA_FIELD("field", STRING, as_object_kind_settings, field,
+                 .about =
+                     "The only field that policies may set; without it, the scale subresource."),
     {0},
 };
 
@@ -25,11 +29,14 @@ static const struct schema object_kind =
 static const struct schema_field object_group_fields[] = {
     SCHEMA_FIELD("namespaces", STRINGS, as_object_group_settings, namespaces, .is_required = true,
                  .count_offset = IN(as_object_group_settings, namespace_count), .max = 1000,
-                 .when_empty = "expected at least one namespace, or a pattern"),
-    SCHEMA_FIELD("provider", NAME, as_object_group_settings, provider, .is_required = true),
+                 .when_empty = "expected at least one namespace, or a pattern",
+                 .about = "Patterns of namespaces."),
+    SCHEMA_FIELD("provider", NAME, as_object_group_settings, provider, .is_required = true,
+                 .about = "The name of a provider."),
     SCHEMA_FIELD("names", STRINGS, as_object_group_settings, names, .is_required = true,
                  .count_offset = IN(as_object_group_settings, name_count), .max = 1000,
-                 .when_empty = "expected at least one name, or a pattern"),
+                 .when_empty = "expected at least one name, or a pattern",
+                 .about = "Patterns of names of node groups."),
     {0},
 };
 
@@ -39,9 +46,10 @@ static const struct schema object_group =
 
 static const struct schema_field object_limit_fields[] = {
     SCHEMA_FIELD("actions", INT, as_object_settings, actions_max, .is_required = true, .min = 1,
-                 .max = AS_SIZE_MAX),
+                 .max = AS_SIZE_MAX,
+                 .about = "How many actions the policies of one namespace may cause in a period."),
     SCHEMA_FIELD("per", DURATION, as_object_settings, actions_per_us, .is_required = true,
-                 .min = AS_US_PER_S),
+                 .min = AS_US_PER_S, .about = "The length of the period."),
     {0},
 };
 
@@ -49,9 +57,12 @@ static const struct schema object_limits = SCHEMA(
     "objects.limits", as_object_settings, object_limit_fields, .example = "{actions: 10, per: 1m}");
 
 static const struct schema_field admission_fields[] = {
-    SCHEMA_FIELD("address", STRING, as_admission_settings, address, .is_required = true),
-    SCHEMA_FIELD("cert_file", PATH, as_admission_settings, cert_file),
-    SCHEMA_FIELD("key_file", PATH, as_admission_settings, key_file),
+    SCHEMA_FIELD("address", STRING, as_admission_settings, address, .is_required = true,
+                 .about = "Where the listener listens, like :9443."),
+    SCHEMA_FIELD("cert_file", PATH, as_admission_settings, cert_file,
+                 .about = "The certificate; without both files, the leader makes a certificate."),
+    SCHEMA_FIELD("key_file", PATH, as_admission_settings, key_file,
+                 .about = "The private key of the certificate."),
     {0},
 };
 
@@ -107,10 +118,12 @@ static const struct schema_field object_prometheus_fields[] = {
      .is_required = true,
      .parse = parse_tenant_url,
      .forms = tenant_url_forms,
-     .expected = "URL"},
+     .expected = "URL",
+     .about = "The address of the server; may have the template {{ .Namespace }}."},
     SCHEMA_FIELD("timeout", DURATION, as_prometheus_settings, timeout_us, .min = AS_US_PER_MS,
-                 .fallback = "5s"),
-    SCHEMA_FIELD("http_config", MAP, as_prometheus_settings, http, .map = &schema_http_config),
+                 .fallback = "5s", .about = "How long one query may take."),
+    SCHEMA_FIELD("http_config", MAP, as_prometheus_settings, http, .map = &schema_http_config,
+                 .about = "Credentials, TLS, headers and proxy."),
     {0},
 };
 
@@ -156,42 +169,56 @@ static void parse_namespace_selector(struct loader *loader, const struct as_yaml
     ((struct as_object_settings *)object)->namespace_selector = parse_label_map(loader, value);
 }
 
-#define SELECTOR(word, parser)                                                                     \
+#define SELECTOR(word, parser, text)                                                               \
     {                                                                                              \
         .key = word, .type = SCHEMA_CUSTOM, .parse = parser, .forms = LABEL_MAP_FORMS,             \
-        .expected = "map"                                                                          \
+        .expected = "map", .about = (text)                                                         \
     }
 
 static const struct schema_field object_fields[] = {
-    SCHEMA_FIELD("enabled", BOOL, as_object_settings, is_enabled, .fallback = "false"),
+    SCHEMA_FIELD("enabled", BOOL, as_object_settings, is_enabled, .fallback = "false",
+                 .about = "The policies of the cluster `default` are read."),
     SCHEMA_FIELD("namespaces", STRINGS, as_object_settings, namespaces,
-                 .count_offset = IN(as_object_settings, namespace_count), .max = 1000),
-    SELECTOR("selector", parse_policy_selector),
-    SELECTOR("namespace_selector", parse_namespace_selector),
+                 .count_offset = IN(as_object_settings, namespace_count), .max = 1000,
+                 .about = "Only policies in these namespaces; without it, all."),
+    SELECTOR("selector", parse_policy_selector, "Only policies with these labels."),
+    SELECTOR("namespace_selector", parse_namespace_selector,
+             "Only policies in namespaces with these labels."),
     SCHEMA_FIELD("max_policies", INT, as_object_settings, max_policies, .min = 1, .max = 100000,
-                 .fallback = "10000"),
+                 .fallback = "10000", .about = "How many policies are in force."),
     SCHEMA_FIELD("rules_per_policy", INT, as_object_settings, rules_per_policy, .min = 1, .max = 50,
-                 .fallback = "50"),
+                 .fallback = "50", .about = "How many rules a policy may have."),
     SCHEMA_FIELD("kinds", MAPS, as_object_settings, kinds,
                  .count_offset = IN(as_object_settings, kind_count), .max = 100,
-                 .map = &object_kind),
+                 .map = &object_kind,
+                 .about = "Kinds that policies may scale, besides the usual workloads."),
     SCHEMA_FIELD("node_groups", MAPS, as_object_settings, node_groups,
                  .count_offset = IN(as_object_settings, node_group_count), .max = 1000,
-                 .map = &object_group),
+                 .map = &object_group,
+                 .about = "Node groups that policies may scale; without it, none."),
     SCHEMA_FIELD("enforce_namespace_label", BOOL, as_object_settings, enforces_namespace_label,
-                 .fallback = "true"),
+                 .fallback = "true",
+                 .about = "A rule of a policy applies only to alerts of the policy's namespace."),
     SCHEMA_FIELD("namespace_label", STRING, as_object_settings, namespace_label,
-                 .fallback = "namespace"),
-    SCHEMA_FIELD("prometheus", MAP, as_object_settings, prometheus, .map = &object_prometheus),
+                 .fallback = "namespace", .about = "The label of alerts that has the namespace."),
+    SCHEMA_FIELD("prometheus", MAP, as_object_settings, prometheus, .map = &object_prometheus,
+                 .about = "The server that answers the queries of policies."),
     SCHEMA_FIELD("unrestricted_queries", BOOL, as_object_settings, allows_unrestricted_queries,
-                 .fallback = "false"),
+                 .fallback = "false",
+                 .about = "The queries of policies may read the series of all namespaces."),
     SCHEMA_FIELD("min_every", DURATION, as_object_settings, min_every_us, .min = AS_US_PER_S,
-                 .fallback = "15s"),
+                 .fallback = "15s", .about = "The shortest `every` of a rule of a policy."),
     SCHEMA_FIELD("queries_per_namespace", INT, as_object_settings, queries_per_namespace, .min = 1,
-                 .max = 1000, .fallback = "4"),
-    SCHEMA_FIELD("max_size", INT, as_object_settings, max_size, .min = 1, .max = AS_SIZE_MAX),
-    {.key = "limits", .type = SCHEMA_MAP, .map = &object_limits},
-    SCHEMA_FIELD("admission", MAP, as_object_settings, admission, .map = &admission),
+                 .max = 1000, .fallback = "4",
+                 .about = "How many queries of one namespace are under way at a time."),
+    SCHEMA_FIELD("max_size", INT, as_object_settings, max_size, .min = 1, .max = AS_SIZE_MAX,
+                 .about = "The largest `max` of a policy; without it, no limit."),
+    {.key = "limits",
+     .type = SCHEMA_MAP,
+     .map = &object_limits,
+     .about = "How many actions a namespace may cause."},
+    SCHEMA_FIELD("admission", MAP, as_object_settings, admission, .map = &admission,
+                 .about = "The listener that checks policies for the API server."),
     {0},
 };
 

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/target_kind.h>
@@ -273,10 +274,23 @@ static void crd_write_value(struct as_json_writer *json, const struct schema_fie
     }
 }
 
+static void respell(char *message);
+
+/* The description, in the spelling of policies. NULL: none. */
+static void crd_write_about(struct as_json_writer *json, const char *about)
+{
+    if (!about)
+        return;
+    AS_CLEANUP(as_free_p) char *text = as_xstrdup(about);
+    respell(text);
+    as_json_write_member(json, "description", text);
+}
+
 static void crd_write_property(struct as_json_writer *json, const struct schema_field *field)
 {
     char key[WORD_SIZE];
     crd_begin(json, spell(field->key, false, key));
+    crd_write_about(json, field->about);
     crd_write_value(json, field);
     as_json_end_object(json);
 }
@@ -288,9 +302,11 @@ static void write_scalar_key(struct as_json_writer *json, const struct schema_fi
     if (form->type == SCHEMA_INT) {
         struct schema_field size = *form;
         size.key = "size";
+        size.about = "Exactly this size.";
         crd_write_property(json, &size);
     } else if (form->type == SCHEMA_WORD && strcmp(form->words[0], "none") == 0) {
         crd_begin(json, "none");
+        crd_write_about(json, "True instead of the other keys: none.");
         as_json_write_member(json, "type", "boolean");
         crd_begin_list(json, "enum");
         as_json_write_bool(json, true);
@@ -319,14 +335,18 @@ static void write_provider_keys(struct as_json_writer *json)
         for (const struct as_provider_key *row = as_provider_kinds[i]->group_keys; row->key; row++)
             if (!is_hidden("node_group", row->key) &&
                 is_first_group_key(as_provider_kinds[i], row->key))
-                crd_write_property(json,
-                                   &(struct schema_field){.key = row->key, .type = SCHEMA_STRING});
+                crd_write_property(json, &(struct schema_field){.key = row->key,
+                                                                .type = SCHEMA_STRING,
+                                                                .about = row->about});
 }
 
 static void crd_write_address(struct as_json_writer *json, const struct as_target_kind *kind)
 {
     char key[WORD_SIZE];
     crd_begin(json, spell(kind->word, false, key));
+    crd_write_about(json, kind == &as_target_kind_kubernetes
+                              ? "The object of the policy's namespace that is scaled."
+                              : "The node group that is scaled.");
     as_json_write_member(json, "type", "object");
     crd_begin(json, "properties");
     for (const struct as_address_key *row = kind->keys; row->is_valid; row++) {
@@ -339,6 +359,7 @@ static void crd_write_address(struct as_json_writer *json, const struct as_targe
                                                  : row->is_flag ? SCHEMA_BOOL
                                                                 : SCHEMA_STRING,
                                          .max = row->is_number ? AS_SIZE_MAX : 0,
+                                         .about = row->about,
                                      });
     }
     as_json_end_object(json);
@@ -433,43 +454,56 @@ static void crd_write_map(struct as_json_writer *json, const struct schema *tabl
  * The status, and what else the definition has.
  */
 
-static const struct schema_field status_target_fields[] = {
-    {.key = "up", .type = SCHEMA_STRING}, {.key = "down", .type = SCHEMA_STRING}, {0}};
+static const struct schema_field status_locked_fields[] = {
+    {.key = "up", .type = SCHEMA_STRING, .about = "Until when the target is not scaled up."},
+    {.key = "down", .type = SCHEMA_STRING, .about = "Until when the target is not scaled down."},
+    {0}};
 static const struct schema status_locked = {.name = "status.lockedUntil",
-                                            .fields = status_target_fields};
+                                            .fields = status_locked_fields};
 
 static const struct schema_field status_decision_fields[] = {
-    {.key = "time", .type = SCHEMA_STRING},  {.key = "reason", .type = SCHEMA_STRING},
-    {.key = "message", .type = SCHEMA_TEXT}, {.key = "rule", .type = SCHEMA_STRING},
-    {.key = "id", .type = SCHEMA_STRING},    {0}};
+    {.key = "time", .type = SCHEMA_STRING, .about = "When it was decided."},
+    {.key = "reason", .type = SCHEMA_STRING, .about = "The reason, as one word."},
+    {.key = "message", .type = SCHEMA_TEXT, .about = "The reason, in a sentence."},
+    {.key = "rule", .type = SCHEMA_STRING, .about = "The rule that determined the size."},
+    {.key = "id", .type = SCHEMA_STRING, .about = "The id of the decision in the action log."},
+    {0}};
 static const struct schema status_decision = {.name = "status.lastDecision",
                                               .fields = status_decision_fields};
 
 static const struct schema_field status_rule_fields[] = {
-    {.key = "name", .type = SCHEMA_STRING, .is_required = true},
-    {.key = "value", .type = SCHEMA_STRING},
-    {.key = "goal", .type = SCHEMA_STRING},
-    {.key = "desired", .type = SCHEMA_INT},
-    {.key = "reason", .type = SCHEMA_STRING},
-    {.key = "message", .type = SCHEMA_TEXT},
-    {.key = "alerts", .type = SCHEMA_INT},
+    {.key = "name", .type = SCHEMA_STRING, .is_required = true, .about = "The rule."},
+    {.key = "value", .type = SCHEMA_STRING, .about = "The last value that the rule read."},
+    {.key = "goal", .type = SCHEMA_STRING, .about = "The goal of the rule."},
+    {.key = "desired", .type = SCHEMA_INT, .about = "The size that the rule wants."},
+    {.key = "reason", .type = SCHEMA_STRING, .about = "The reason, as one word."},
+    {.key = "message", .type = SCHEMA_TEXT, .about = "The reason, in a sentence."},
+    {.key = "alerts", .type = SCHEMA_INT, .about = "How many alerts of the rule fire."},
     {0}};
 static const struct schema status_rule = {.name = "status.rules", .fields = status_rule_fields};
 
 static const struct schema_field status_fields[] = {
-    {.key = "observedGeneration", .type = SCHEMA_INT},
-    {.key = "target", .type = SCHEMA_STRING},
-    {.key = "size", .type = SCHEMA_INT},
-    {.key = "desired", .type = SCHEMA_INT},
-    {.key = "min", .type = SCHEMA_INT},
-    {.key = "max", .type = SCHEMA_INT},
-    {.key = "value", .type = SCHEMA_STRING},
-    {.key = "goal", .type = SCHEMA_STRING},
-    {.key = "locked", .type = SCHEMA_STRING},
-    {.key = "lastScaleTime", .type = SCHEMA_STRING},
-    {.key = "lockedUntil", .type = SCHEMA_MAP, .map = &status_locked},
-    {.key = "lastDecision", .type = SCHEMA_MAP, .map = &status_decision},
-    {.key = "rules", .type = SCHEMA_MAPS, .map = &status_rule},
+    {.key = "observedGeneration",
+     .type = SCHEMA_INT,
+     .about = "The generation of the policy that this status is about."},
+    {.key = "target", .type = SCHEMA_STRING, .about = "The scaled object."},
+    {.key = "size", .type = SCHEMA_INT, .about = "The size that was last observed."},
+    {.key = "desired", .type = SCHEMA_INT, .about = "The size that was last decided."},
+    {.key = "min", .type = SCHEMA_INT, .about = "The smallest size in force, also by schedules."},
+    {.key = "max", .type = SCHEMA_INT, .about = "The largest size in force, also by schedules."},
+    {.key = "value", .type = SCHEMA_STRING, .about = "The value of the rule that decided."},
+    {.key = "goal", .type = SCHEMA_STRING, .about = "The goal of the rule that decided."},
+    {.key = "locked", .type = SCHEMA_STRING, .about = "The lock of the target, as a text."},
+    {.key = "lastScaleTime", .type = SCHEMA_STRING, .about = "When the size was last changed."},
+    {.key = "lockedUntil",
+     .type = SCHEMA_MAP,
+     .map = &status_locked,
+     .about = "The lock of the target, by direction."},
+    {.key = "lastDecision",
+     .type = SCHEMA_MAP,
+     .map = &status_decision,
+     .about = "The last decision about the target."},
+    {.key = "rules", .type = SCHEMA_MAPS, .map = &status_rule, .about = "What each rule wants."},
     {0}};
 
 /* metav1.Condition: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/ */
@@ -479,6 +513,8 @@ static void write_conditions(struct as_json_writer *json)
                                          "message"};
     static const char *const statuses[] = {"True", "False", "Unknown", NULL};
     crd_begin(json, "conditions");
+    crd_write_about(json,
+                    "Whether the policy is in force, and what keeps the target from scaling.");
     as_json_write_member(json, "type", "array");
     as_json_write_member_i64(json, "maxItems", LIST_MAX);
     as_json_write_member(json, "x-kubernetes-list-type", "map");
@@ -489,22 +525,28 @@ static void write_conditions(struct as_json_writer *json)
     as_json_write_member(json, "type", "object");
     crd_begin(json, "properties");
     crd_begin(json, "type");
+    crd_write_about(json, "The name of the condition.");
     write_string(json, "^[A-Za-z]+$", TEXT_MAX);
     as_json_end_object(json);
     crd_begin(json, "status");
+    crd_write_about(json, "Whether the condition holds.");
     crd_write_words(json, statuses);
     as_json_end_object(json);
     crd_begin(json, "observedGeneration");
+    crd_write_about(json, "The generation of the policy that the condition is about.");
     write_integer(json, 0, INT64_MAX);
     as_json_end_object(json);
     crd_begin(json, "lastTransitionTime");
+    crd_write_about(json, "When `status` last changed.");
     as_json_write_member(json, "type", "string");
     as_json_write_member(json, "format", "date-time");
     as_json_end_object(json);
     crd_begin(json, "reason");
+    crd_write_about(json, "The reason, as one word.");
     write_string(json, "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$", TEXT_MAX);
     as_json_end_object(json);
     crd_begin(json, "message");
+    crd_write_about(json, "The reason, in a sentence.");
     as_json_write_member(json, "type", "string");
     as_json_write_member_i64(json, "maxLength", MESSAGE_MAX);
     as_json_end_object(json);
@@ -521,6 +563,7 @@ static void write_conditions(struct as_json_writer *json)
 static void crd_write_status(struct as_json_writer *json)
 {
     crd_begin(json, "status");
+    crd_write_about(json, "What alertscaler last decided about the target.");
     as_json_write_member(json, "type", "object");
     crd_begin(json, "default");
     as_json_write_member_i64(json, "observedGeneration", -1);
@@ -539,14 +582,19 @@ static void write_spec(struct as_json_writer *json)
     static const struct schema_field rules = {.key = "rules",
                                               .type = SCHEMA_MAPS,
                                               .map = &schema_rule,
+                                              .about =
+                                                  "Which alert, or which value, scales the target.",
                                               .when_empty = "at least one rule is needed"};
     crd_begin(json, "spec");
+    crd_write_about(json, "One target, and the rules that scale it.");
     as_json_write_member(json, "type", "object");
     crd_begin(json, "properties");
     crd_begin(json, "mode");
+    crd_write_about(json, "Live: sizes are set. Shadow: sizes are decided and shown, but not set.");
     crd_write_words(json, modes);
     as_json_end_object(json);
     crd_begin(json, "target");
+    crd_write_about(json, "What is scaled, how far, and how often.");
     crd_write_map(json, &schema_target, NULL);
     as_json_end_object(json);
     crd_write_property(json, &rules);
@@ -591,7 +639,9 @@ static void write_columns(struct as_json_writer *json)
 
 static void write_version(struct as_json_writer *json)
 {
-    static const char *const texts[] = {"apiVersion", "kind"};
+    static const struct schema_field texts[] = {
+        {.key = "apiVersion", .about = AS_POLICY_GROUP "/" AS_POLICY_VERSION "."},
+        {.key = "kind", .about = AS_POLICY_KIND "."}};
     as_json_write_member(json, "name", AS_POLICY_VERSION);
     as_json_write_member_bool(json, "served", true);
     as_json_write_member_bool(json, "storage", true);
@@ -602,10 +652,13 @@ static void write_version(struct as_json_writer *json)
     write_columns(json);
     crd_begin(json, "schema");
     crd_begin(json, "openAPIV3Schema");
+    crd_write_about(json, "A scaling policy: a workload of this namespace is scaled by alerts and "
+                          "by values of Prometheus.");
     as_json_write_member(json, "type", "object");
     crd_begin(json, "properties");
     for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++) {
-        crd_begin(json, texts[i]);
+        crd_begin(json, texts[i].key);
+        crd_write_about(json, texts[i].about);
         as_json_write_member(json, "type", "string");
         as_json_end_object(json);
     }

@@ -14,7 +14,12 @@ static const struct as_provider_kind alibaba = {
             {.key = "sts_endpoint", .is_url = true},
             {.key = "metadata_endpoint", .is_url = true, .is_metadata = true},
             {0}},
-    .group_keys = (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
+    .group_keys =
+        (const struct as_provider_key[]){
+            {.key = "name",
+             .is_required = true,
+             .about = "The name of the node group, as the provider knows it."},
+            {0}},
 };
 
 static const struct as_provider_kind aws = {
@@ -25,9 +30,15 @@ static const struct as_provider_kind aws = {
                                                      {.key = "eks_endpoint", .is_url = true},
                                                      {.key = "sts_endpoint", .is_url = true},
                                                      {0}},
-    .group_keys = (const struct as_provider_key[]){{.key = "name", .is_required = true},
-                                                   {.key = "cluster", .place = AS_PLACE_CLUSTER},
-                                                   {0}},
+    .group_keys =
+        (const struct as_provider_key[]){
+            {.key = "name",
+             .is_required = true,
+             .about = "The name of the node group, as the provider knows it."},
+            {.key = "cluster",
+             .place = AS_PLACE_CLUSTER,
+             .about = "The provider's cluster of the node group."},
+            {0}},
 };
 
 static const struct as_provider_kind azure = {
@@ -49,10 +60,17 @@ static const struct as_provider_kind azure = {
         },
     .group_keys =
         (const struct as_provider_key[]){
-            {.key = "name", .is_required = true},
-            {.key = "resource_group", .place = AS_PLACE_PROJECT, .is_required = true},
-            {.key = "cluster", .place = AS_PLACE_CLUSTER},
-            {.key = "force_deletion"},
+            {.key = "name",
+             .is_required = true,
+             .about = "The name of the node group, as the provider knows it."},
+            {.key = "resource_group",
+             .place = AS_PLACE_PROJECT,
+             .is_required = true,
+             .about = "azure: the resource group."},
+            {.key = "cluster",
+             .place = AS_PLACE_CLUSTER,
+             .about = "The provider's cluster of the node group."},
+            {.key = "force_deletion", .about = "azure: instances are deleted without a shutdown."},
             {0},
         },
 };
@@ -65,8 +83,13 @@ static const struct as_provider_kind baidu = {
                                                      {0}},
     .group_keys =
         (const struct as_provider_key[]){
-            {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
-            {.key = "name", .is_required = true},
+            {.key = "cluster",
+             .place = AS_PLACE_CLUSTER,
+             .is_required = true,
+             .about = "The provider's cluster of the node group."},
+            {.key = "name",
+             .is_required = true,
+             .about = "The name of the node group, as the provider knows it."},
             {0}},
 };
 
@@ -75,9 +98,14 @@ static const struct as_provider_kind clusterapi = {
     .account_keys = (const struct as_provider_key[]){{.key = "cluster"}, {0}},
     .group_keys =
         (const struct as_provider_key[]){
-            {.key = "namespace", .place = AS_PLACE_NAMESPACE, .is_required = true},
-            {.key = "name", .is_required = true},
-            {.key = "kind", .place = AS_PLACE_KIND},
+            {.key = "namespace",
+             .place = AS_PLACE_NAMESPACE,
+             .is_required = true,
+             .about = "clusterapi: the namespace of the object."},
+            {.key = "name",
+             .is_required = true,
+             .about = "The name of the node group, as the provider knows it."},
+            {.key = "kind", .place = AS_PLACE_KIND, .about = "clusterapi: the kind of the object."},
             {0}},
 };
 
@@ -88,8 +116,13 @@ static const struct as_provider_kind digitalocean = {
                                                      {0}},
     .group_keys =
         (const struct as_provider_key[]){
-            {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
-            {.key = "name", .is_required = true},
+            {.key = "cluster",
+             .place = AS_PLACE_CLUSTER,
+             .is_required = true,
+             .about = "The provider's cluster of the node group."},
+            {.key = "name",
+             .is_required = true,
+             .about = "The name of the node group, as the provider knows it."},
             {0}},
 };
 
@@ -107,13 +140,20 @@ static const struct as_provider_kind equinix = {
         },
     .group_keys =
         (const struct as_provider_key[]){
-            {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
-            {.key = "name", .is_required = true},
-            {.key = "plan", .is_required = true},
-            {.key = "metro", .is_required = true},
-            {.key = "operating_system", .is_required = true},
-            {.key = "billing_cycle"},
-            {.key = "hardware_reservation_id"},
+            {.key = "cluster",
+             .place = AS_PLACE_CLUSTER,
+             .is_required = true,
+             .about = "The provider's cluster of the node group."},
+            {.key = "name",
+             .is_required = true,
+             .about = "The name of the node group, as the provider knows it."},
+            {.key = "plan", .is_required = true, .about = "equinix: the plan of new devices."},
+            {.key = "metro", .is_required = true, .about = "equinix: the metro of new devices."},
+            {.key = "operating_system",
+             .is_required = true,
+             .about = "equinix: the operating system of new devices."},
+            {.key = "billing_cycle", .about = "equinix: the billing cycle of new devices."},
+            {.key = "hardware_reservation_id", .about = "equinix: the reservation of new devices."},
             {0},
         },
 };
@@ -124,7 +164,12 @@ static const struct as_provider_kind externalgrpc = {
     .account_keys =
         (const struct as_provider_key[]){{.key = "endpoint", .is_required = true, .is_url = true},
                                          {0}},
-    .group_keys = (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
+    .group_keys =
+        (const struct as_provider_key[]){
+            {.key = "name",
+             .is_required = true,
+             .about = "The name of the node group, as the provider knows it."},
+            {0}},
 };
 
 static const struct as_provider_kind gce = {
@@ -133,11 +178,17 @@ static const struct as_provider_kind gce = {
                                                      {.key = "credentials_file", .is_file = true},
                                                      {.key = "endpoint", .is_url = true},
                                                      {0}},
-    .group_keys = (const struct as_provider_key[]){{.key = "name", .is_required = true},
-                                                   {.key = "zone", .place = AS_PLACE_ZONE},
-                                                   {.key = "region", .place = AS_PLACE_REGION},
-                                                   {.key = "project", .place = AS_PLACE_PROJECT},
-                                                   {0}},
+    .group_keys =
+        (const struct as_provider_key[]){
+            {.key = "name",
+             .is_required = true,
+             .about = "The name of the node group, as the provider knows it."},
+            {.key = "zone", .place = AS_PLACE_ZONE, .about = "gce: the zone of the group."},
+            {.key = "region", .place = AS_PLACE_REGION, .about = "gce: the region of the group."},
+            {.key = "project",
+             .place = AS_PLACE_PROJECT,
+             .about = "gce, gke: the project of the group."},
+            {0}},
 };
 
 static const struct as_provider_kind gke = {
@@ -150,10 +201,20 @@ static const struct as_provider_kind gke = {
                                                      {0}},
     .group_keys =
         (const struct as_provider_key[]){
-            {.key = "name", .is_required = true},
-            {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
-            {.key = "location", .place = AS_PLACE_REGION, .is_required = true},
-            {.key = "project", .place = AS_PLACE_PROJECT},
+            {.key = "name",
+             .is_required = true,
+             .about = "The name of the node group, as the provider knows it."},
+            {.key = "cluster",
+             .place = AS_PLACE_CLUSTER,
+             .is_required = true,
+             .about = "The provider's cluster of the node group."},
+            {.key = "location",
+             .place = AS_PLACE_REGION,
+             .is_required = true,
+             .about = "gke: the zone or region of the cluster."},
+            {.key = "project",
+             .place = AS_PLACE_PROJECT,
+             .about = "gce, gke: the project of the group."},
             {0}},
 };
 
@@ -163,7 +224,11 @@ static const struct as_provider_kind http = {
     .names_no_instances = true,
     .has_http_login = true,
     .account_keys = (const struct as_provider_key[]){{0}},
-    .group_keys = (const struct as_provider_key[]){{.key = "url"}, {.key = "name"}, {0}},
+    .group_keys =
+        (const struct as_provider_key[]){
+            {.key = "url", .about = "http: the address of the group."},
+            {.key = "name", .about = "The name of the node group, as the provider knows it."},
+            {0}},
 };
 
 static const struct as_provider_kind magnum = {
@@ -192,9 +257,14 @@ static const struct as_provider_kind magnum = {
         },
     .group_keys =
         (const struct as_provider_key[]){
-            {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
-            {.key = "name", .is_required = true},
-            {.key = "node_label"},
+            {.key = "cluster",
+             .place = AS_PLACE_CLUSTER,
+             .is_required = true,
+             .about = "The provider's cluster of the node group."},
+            {.key = "name",
+             .is_required = true,
+             .about = "The name of the node group, as the provider knows it."},
+            {.key = "node_label", .about = "magnum: the label of the group's nodes."},
             {0},
         },
 };

@@ -60,20 +60,33 @@ static const struct schema_field track_fields[] = {
      .type = SCHEMA_CUSTOM,
      .parse = rules_parse_value,
      .forms = RULE_GOAL_FORMS,
-     .expected = "number"},
+     .expected = "number",
+     .about = "Goal: the size is the number of ready pods, times the value, divided by this."},
     {.key = "average_value",
      .type = SCHEMA_CUSTOM,
      .parse = parse_average_value,
      .forms = RULE_GOAL_FORMS,
-     .expected = "number"},
-    SCHEMA_FIELD("utilization", PERCENT, raw_track, utilization, .min = 1000,
-                 .max = INT64_C(1000000) * 1000),
-    SCHEMA_FIELD("of", WORD, raw_track, of, .words = of_words),
-    SCHEMA_FIELD("container", STRING, raw_track, container),
-    SCHEMA_FIELD("resource", WORD, raw_track, resource, .words = resource_words),
-    SCHEMA_FIELD("per_pod", BOOL, raw_track, source.per_pod, .fallback = "false"),
-    SCHEMA_FIELD("pod_label", STRING, raw_track, source.pod_label, .fallback = "pod"),
-    SCHEMA_FIELD("pods", WORD, raw_track, pods, .words = pods_words, .fallback = "labels"),
+     .expected = "number",
+     .about = "Goal: the size is the sum of the values, divided by this."},
+    SCHEMA_FIELD(
+        "utilization", PERCENT, raw_track, utilization, .min = 1000, .max = INT64_C(1000000) * 1000,
+        .about =
+            "Goal: usage in percent of the pods' requests or limits; needs `of` and `per_pod`."),
+    SCHEMA_FIELD("of", WORD, raw_track, of, .words = of_words,
+                 .about = "What `utilization` is measured against."),
+    SCHEMA_FIELD("container", STRING, raw_track, container,
+                 .about = "With `utilization`: the container whose requests or limits count, "
+                          "instead of the whole pod's."),
+    SCHEMA_FIELD("resource", WORD, raw_track, resource, .words = resource_words,
+                 .about =
+                     "The resource that the samples of `average_value` with `per_pod` measure."),
+    SCHEMA_FIELD("per_pod", BOOL, raw_track, source.per_pod, .fallback = "false",
+                 .about = "The query returns one sample for each pod."),
+    SCHEMA_FIELD("pod_label", STRING, raw_track, source.pod_label, .fallback = "pod",
+                 .about = "The label of a sample that has the pod's name."),
+    SCHEMA_FIELD("pods", WORD, raw_track, pods, .words = pods_words, .fallback = "labels",
+                 .about = "Which pods count: those with the labels of the target's selector, or "
+                          "only those that the target owns."),
     {0},
 };
 
@@ -129,14 +142,18 @@ static void parse_nodes(struct loader *loader, const struct as_yaml_node *value,
 }
 
 static const struct schema_field source_fields[] = {
-    SCHEMA_FIELD("annotation", STRING, raw_source, annotation),
-    SCHEMA_FIELD("label", STRING, raw_source, label),
+    SCHEMA_FIELD("annotation", STRING, raw_source, annotation,
+                 .about = "The annotation of the alert that has the number."),
+    SCHEMA_FIELD("label", STRING, raw_source, label,
+                 .about = "The label of the alert that has the number."),
     {.key = "nodes",
      .type = SCHEMA_CUSTOM,
      .parse = parse_nodes,
      .forms = SCHEMA_FORMS(SCHEMA_FORM(WORD, .words = as_nodes_words)),
-     .expected = "utilization, count or cores"},
-    SCHEMA_FIELD("query", QUERY, raw_source, query),
+     .expected = "utilization, count or cores",
+     .about = "A number about the nodes of a node group, or of the cluster."},
+    SCHEMA_FIELD("query", QUERY, raw_source, query,
+                 .about = "The PromQL query with the number as its result."),
     {0},
 };
 
@@ -247,10 +264,12 @@ static void check_at_most_all(struct loader *loader, const struct as_yaml_node *
      .parse = parse_by,                                                                            \
      .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 1, .max = AS_SIZE_MAX, .is_count = true),       \
                            SCHEMA_FORM(PERCENT)),                                                  \
-     .expected = "integer or percentage"},                                                         \
+     .expected = "integer or percentage",                                                          \
+     .about = "The change: a number, or a percentage of the size."},                               \
     {                                                                                              \
         .key = "at_least", .type = SCHEMA_INT, .offset = offsetof(struct raw_amount, at_least),    \
-        .min = 1, .max = AS_SIZE_MAX, .is_count = true, .fallback = "1"                            \
+        .min = 1, .max = AS_SIZE_MAX, .is_count = true, .fallback = "1",                           \
+        .about = "With a percentage: the smallest change."                                         \
     }
 
 /* SOURCE */
@@ -286,18 +305,21 @@ static const struct schema_field step_fields[] = {
      .type = SCHEMA_CUSTOM,
      .parse = parse_above,
      .forms = SCHEMA_FORMS(SCHEMA_FORM(NUMBER)),
-     .expected = "number"},
+     .expected = "number",
+     .about = "The step counts while the value is above this."},
     {.key = "below",
      .type = SCHEMA_CUSTOM,
      .parse = parse_below,
      .forms = SCHEMA_FORMS(SCHEMA_FORM(NUMBER)),
-     .expected = "number"},
+     .expected = "number",
+     .about = "The step counts while the value is below this."},
     AMOUNT_FIELDS(false),
     {.key = "to",
      .type = SCHEMA_CUSTOM,
      .parse = parse_step_to,
      .forms = RULE_GOAL_FORMS,
-     .expected = "number"},
+     .expected = "number",
+     .about = "The number that the value is brought to, instead of `by`."},
     {0},
 };
 
@@ -328,13 +350,18 @@ struct raw_scale {
 
 static const struct schema_field scale_fields[] = {
     AMOUNT_FIELDS(false),
-    SCHEMA_FIELD("value", MAP, raw_scale, value, .map = &rule_source),
+    SCHEMA_FIELD("value", MAP, raw_scale, value, .map = &rule_source,
+                 .about = "The number that `steps` compare."),
     SCHEMA_FIELD("steps", MAPS, raw_scale, steps,
-                 .count_offset = offsetof(struct raw_scale, step_count), .map = &steps, STEP_COUNT),
-    SCHEMA_FIELD("to", INT, raw_scale, to, .min = 0, .max = AS_SIZE_MAX, .is_count = true),
-    SCHEMA_FIELD("fit", WORD, raw_scale, fit, .words = (const char *const[]){"pending_pods", NULL}),
+                 .count_offset = offsetof(struct raw_scale, step_count), .map = &steps, STEP_COUNT,
+                 .about = "Changes by the size of a number; the last crossed step counts."),
+    SCHEMA_FIELD("to", INT, raw_scale, to, .min = 0, .max = AS_SIZE_MAX, .is_count = true,
+                 .about = "The size to scale to, instead of `by`; in this direction only."),
+    SCHEMA_FIELD("fit", WORD, raw_scale, fit, .words = (const char *const[]){"pending_pods", NULL},
+                 .about = "The size at which these pods have a node."),
     SCHEMA_FIELD("take", WORD, raw_scale, take,
-                 .words = (const char *const[]){"unneeded_nodes", NULL}),
+                 .words = (const char *const[]){"unneeded_nodes", NULL},
+                 .about = "The nodes that leave."),
     {0},
 };
 
@@ -467,18 +494,22 @@ static const struct schema_field rung_fields[] = {
      .is_required = true,
      .parse = rules_parse_from,
      .forms = SCHEMA_FORMS(SCHEMA_FORM(NUMBER)),
-     .expected = "number"},
+     .expected = "number",
+     .about = "The step counts from this value on."},
     SCHEMA_FIELD("size", INT, raw_step, size, .is_required = true, .is_count = true, .min = 0,
-                 .max = AS_SIZE_MAX),
+                 .max = AS_SIZE_MAX, .about = "The size in this step."),
     {0},
 };
 
 static const struct schema rungs = SCHEMA("scale_to.steps", raw_step, rung_fields);
 
 static const struct schema_field ladder_fields[] = {
-    SCHEMA_FIELD("value", MAP, raw_scale, value, .is_required = true, .map = &rule_source),
-    SCHEMA_FIELD("steps", MAPS, raw_scale, steps, .is_required = true,
-                 .count_offset = offsetof(struct raw_scale, step_count), .map = &rungs, STEP_COUNT),
+    SCHEMA_FIELD("value", MAP, raw_scale, value, .is_required = true, .map = &rule_source,
+                 .about = "The number that `steps` compare."),
+    SCHEMA_FIELD(
+        "steps", MAPS, raw_scale, steps, .is_required = true,
+        .count_offset = offsetof(struct raw_scale, step_count), .map = &rungs, STEP_COUNT,
+        .about = "Sizes by the size of a number, in rising order; the last reached step counts."),
     {0},
 };
 
@@ -539,9 +570,11 @@ static void parse_pass_through(struct loader *loader, const struct as_yaml_node 
 /* `on_resolved` */
 
 static const struct schema_field give_back_fields[] = {
-    SCHEMA_FIELD("after", DURATION, as_ending, after_us, .fallback = "0s"),
+    SCHEMA_FIELD("after", DURATION, as_ending, after_us, .fallback = "0s",
+                 .about = "How long after the end of the alert the first step begins."),
     SCHEMA_FIELD("step", PERCENT, as_ending, step_milli_percent, .min = 1, .max = 100000,
-                 .fallback = "100%"),
+                 .fallback = "100%",
+                 .about = "How much of the added size is given back in one step."),
     {0},
 };
 
@@ -575,10 +608,12 @@ struct raw_ending {
 };
 
 static const struct schema_field on_resolved_fields[] = {
-    SCHEMA_FIELD("give_back", MAP, raw_ending, give_back, .map = &give_back),
-    SCHEMA_FIELD("scale_down", MAP, raw_ending, scale_down, .map = &ending_down),
+    SCHEMA_FIELD("give_back", MAP, raw_ending, give_back, .map = &give_back,
+                 .about = "Back to the size before the alert's first action."),
+    SCHEMA_FIELD("scale_down", MAP, raw_ending, scale_down, .map = &ending_down,
+                 .about = "Subtracts from the size, once."),
     SCHEMA_FIELD("scale_to", INT, raw_ending, scale_to, .min = 0, .max = AS_SIZE_MAX,
-                 .is_count = true),
+                 .is_count = true, .about = "Exactly this size."),
     {0},
 };
 
@@ -646,7 +681,10 @@ static void parse_on_resolved(struct loader *loader, const struct as_yaml_node *
 /* `guard` */
 
 static const struct schema_field guard_fields[] = {
-    SCHEMA_FIELD("query", QUERY, raw_rule, guard, .is_required = true),
+    SCHEMA_FIELD(
+        "query", QUERY, raw_rule, guard, .is_required = true,
+        .about =
+            "A PromQL query; a scale-down of this rule needs at least one sample in the result."),
     {0},
 };
 
@@ -671,9 +709,11 @@ static void parse_guard(struct loader *loader, const struct as_yaml_node *value,
 }
 
 static const struct schema_field fallback_fields[] = {
-    SCHEMA_FIELD("after", DURATION, as_fallback, after_us, .is_required = true),
+    SCHEMA_FIELD("after", DURATION, as_fallback, after_us, .is_required = true,
+                 .about = "How long the value must have been unavailable."),
     SCHEMA_FIELD("at_least", INT, as_fallback, at_least, .is_required = true, .is_count = true,
-                 .min = 1, .max = AS_SIZE_MAX),
+                 .min = 1, .max = AS_SIZE_MAX,
+                 .about = "The smallest size that the rule then wants."),
     {0},
 };
 
@@ -711,66 +751,88 @@ static void parse_match(struct loader *loader, const struct as_yaml_node *value,
 static const char *const ways_words[] = {"down", "up", "both", NULL};
 
 static const struct schema_field rule_fields[] = {
-    SCHEMA_FIELD("name", NAME, raw_rule, name, .is_required = true),
-    SCHEMA_FIELD("always", BOOL, raw_rule, is_always),
+    SCHEMA_FIELD("name", NAME, raw_rule, name, .is_required = true,
+                 .about = "The name of the rule, for logs, metrics and the status."),
+    SCHEMA_FIELD("always", BOOL, raw_rule, is_always,
+                 .about = "The rule needs no alert: it follows a value all the time, as a "
+                          "HorizontalPodAutoscaler does."),
     {.key = "match",
      .type = SCHEMA_CUSTOM,
      .parse = parse_match,
      .forms = schema_matcher_list,
-     .expected = "list of matchers"},
-    SCHEMA_FIELD("receivers", STRINGS, raw_rule, receivers,
-                 .count_offset = IN_RULE(receiver_count)),
-    SCHEMA_FIELD("target", STRING, raw_rule, target, .is_required = true),
+     .expected = "list of matchers",
+     .about = "Matchers of Alertmanager; the rule applies to alerts that fit all of them."},
+    SCHEMA_FIELD("receivers", STRINGS, raw_rule, receivers, .count_offset = IN_RULE(receiver_count),
+                 .about = "Only alerts of these receivers of Alertmanager; without it, all."),
+    SCHEMA_FIELD("target", STRING, raw_rule, target, .is_required = true,
+                 .about = "The name of the target; may have templates."),
     {.key = "scale_up",
      .type = SCHEMA_CUSTOM,
      .parse = parse_scale_up,
      .forms = schema_scale_forms,
-     .expected = "map"},
+     .expected = "map",
+     .about = "Adds to the size while the alert fires."},
     {.key = "scale_down",
      .type = SCHEMA_CUSTOM,
      .parse = parse_scale_down,
      .forms = schema_scale_forms,
-     .expected = "map"},
+     .expected = "map",
+     .about = "Subtracts from the size while the alert fires."},
     {.key = "scale_to",
      .type = SCHEMA_CUSTOM,
      .parse = parse_scale_to,
      .forms = schema_scale_to_forms,
-     .expected = "integer or map"},
+     .expected = "integer or map",
+     .about = "Sets exactly this size, or a size by the value of a number."},
     {.key = "track",
      .type = SCHEMA_CUSTOM,
      .parse = parse_track,
      .forms = schema_track_forms,
-     .expected = "map"},
+     .expected = "map",
+     .about = "Computes the size from a value and a goal, as a HorizontalPodAutoscaler does."},
     {.key = "pass_through",
      .type = SCHEMA_CUSTOM,
      .parse = parse_pass_through,
      .forms = schema_pass_through_forms,
-     .expected = "map"},
-    SCHEMA_FIELD("hold", WORD, raw_rule, hold, .words = ways_words),
-    SCHEMA_FIELD("fallback", MAP, raw_rule, fallback, .map = &rule_fallback),
+     .expected = "map",
+     .about = "The value of the source is the size."},
+    SCHEMA_FIELD("hold", WORD, raw_rule, hold, .words = ways_words,
+                 .about = "While the alert fires, the target is not scaled in this direction."),
+    SCHEMA_FIELD("fallback", MAP, raw_rule, fallback, .map = &rule_fallback,
+                 .about = "The size if the value has been unavailable for a while."),
     {.key = "on_resolved",
      .type = SCHEMA_CUSTOM,
      .parse = parse_on_resolved,
      .forms = schema_on_resolved_forms,
      .expected = "word or map",
-     .fallback = "nothing"},
-    SCHEMA_FIELD("every", DURATION, raw_rule, every_us, .min = AS_US_PER_S),
-    SCHEMA_FIELD("max_steps", INT, raw_rule, max_steps, .min = 1, .max = AS_SIZE_MAX),
-    SCHEMA_FIELD("once", BOOL, raw_rule, once, .fallback = "false"),
+     .fallback = "nothing",
+     .about = "What happens at the end of the alert; without it, nothing."},
+    SCHEMA_FIELD("every", DURATION, raw_rule, every_us, .min = AS_US_PER_S,
+                 .about = "While the alert fires, the rule is applied again after this time."),
+    SCHEMA_FIELD("max_steps", INT, raw_rule, max_steps, .min = 1, .max = AS_SIZE_MAX,
+                 .about = "How many actions an alert may cause until it ends."),
+    SCHEMA_FIELD("once", BOOL, raw_rule, once, .fallback = "false",
+                 .about = "The alert causes one action until it ends."),
     SCHEMA_FIELD("ineffective_after", INT, raw_rule, ineffective_after, .min = 1,
-                 .max = AS_SIZE_MAX),
+                 .max = AS_SIZE_MAX,
+                 .about = "After so many actions in a row without an effect, the rule is held."),
     {.key = "guard",
      .type = SCHEMA_CUSTOM,
      .parse = parse_guard,
      .forms = schema_guard_forms,
-     .expected = "map or `none`"},
+     .expected = "map or `none`",
+     .about = "A proof that monitoring works, which a scale-down needs."},
     {.key = "approval",
      .type = SCHEMA_CUSTOM,
      .parse = parse_rule_approval,
      .forms = schema_approval_forms,
-     .expected = "map or `none`"},
-    SCHEMA_FIELD("dry_run", BOOL, raw_rule, dry_run, .fallback = "false"),
-    SCHEMA_FIELD("enabled", BOOL, raw_rule, enabled, .fallback = "true"),
+     .expected = "map or `none`",
+     .about = "A larger change of this rule waits until a person approves it; replaces `approval` "
+              "of the target."},
+    SCHEMA_FIELD("dry_run", BOOL, raw_rule, dry_run, .fallback = "false",
+                 .about = "The rule is decided and recorded, but changes nothing."),
+    SCHEMA_FIELD("enabled", BOOL, raw_rule, enabled, .fallback = "true",
+                 .about = "False switches the rule off."),
     {0},
 };
 

@@ -267,6 +267,8 @@ static void write_default(struct schema_writer *to, const struct schema_field *f
 static void write_property(struct schema_writer *to, const struct schema_field *field)
 {
     begin_object(to, field->key);
+    if (field->about)
+        as_json_write_member(&to->json, "description", field->about);
     write_value(to, field);
     if (field->fallback)
         write_default(to, field);
@@ -342,12 +344,6 @@ static void write_map(struct schema_writer *to, const struct schema *table)
         as_json_write_member_bool(&to->json, "additionalProperties", false);
 }
 
-static void write_text_property(struct schema_writer *to, const char *key, const char *fallback)
-{
-    const struct schema_field row = {.key = key, .type = SCHEMA_STRING, .fallback = fallback};
-    write_property(to, &row);
-}
-
 /* A key may have the same name in groups of several types. */
 static bool is_first(const struct as_provider_kind *kind, const char *key)
 {
@@ -364,7 +360,9 @@ static void write_group_keys(struct schema_writer *to)
     for (size_t i = 0; as_provider_kinds[i]; i++)
         for (const struct as_provider_key *row = as_provider_kinds[i]->group_keys; row->key; row++)
             if (is_first(as_provider_kinds[i], row->key))
-                write_text_property(to, row->key, NULL);
+                write_property(to, &(struct schema_field){.key = row->key,
+                                                          .type = SCHEMA_STRING,
+                                                          .about = row->about});
 }
 
 static void write_address(struct schema_writer *to, const struct as_target_kind *kind)
@@ -381,6 +379,7 @@ static void write_address(struct schema_writer *to, const struct as_target_kind 
                                                           : SCHEMA_STRING,
                                    .max = row->is_number ? AS_SIZE_MAX : 0,
                                    .fallback = row->fallback,
+                                   .about = row->about,
                                });
         else
             write_group_keys(to);

@@ -157,43 +157,53 @@ static const char *const schedule_ends[] = {AS_SCHEDULE_ENDS(WORD)[AS_SCHEDULE_E
 #undef WORD
 
 static const struct schema_field schedule_fields[] = {
-    SCHEMA_FIELD("name", NAME, raw_schedule, name, .is_required = true),
-    SCHEMA_FIELD("timezone", STRING, raw_schedule, timezone),
+    SCHEMA_FIELD("name", NAME, raw_schedule, name, .is_required = true,
+                 .about = "The name of the schedule, for logs and decisions."),
+    SCHEMA_FIELD("timezone", STRING, raw_schedule, timezone,
+                 .about = "The time zone by its name, like Europe/Berlin."),
     {.key = "days",
      .type = SCHEMA_CUSTOM,
      .parse = parse_days,
      .forms = SCHEMA_FORMS(SCHEMA_FORM(STRINGS, .pattern = "^" DAYS "(-" DAYS ")?$",
                                        .when_empty = "expected at least one day")),
-     .expected = "list of days"},
+     .expected = "list of days",
+     .about = "Days of the week and ranges of days, like Mon-Fri; without it, all days."},
     {.key = "from",
      .type = SCHEMA_CUSTOM,
      .is_required = true,
      .parse = parse_from,
      .forms = SCHEMA_FORMS(SCHEMA_FORM(SCALAR, .pattern = "^" WALL_TIME "$"), SCHEMA_FORM(TIME)),
-     .expected = "time"},
+     .expected = "time",
+     .about = "When the schedule begins: a time of day, or a moment."},
     {.key = "to",
      .type = SCHEMA_CUSTOM,
      .is_required = true,
      .parse = parse_to,
      .forms =
          SCHEMA_FORMS(SCHEMA_FORM(SCALAR, .pattern = "^(" WALL_TIME "|24:00)$"), SCHEMA_FORM(TIME)),
-     .expected = "time"},
+     .expected = "time",
+     .about = "When the schedule ends: a time of day, or a moment."},
     {.key = "min",
      .type = SCHEMA_CUSTOM,
      .parse = parse_min,
      .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 0, .max = AS_SIZE_MAX, .is_count = true)),
-     .expected = "integer"},
+     .expected = "integer",
+     .about = "The smallest size while the schedule is in force."},
     {.key = "max",
      .type = SCHEMA_CUSTOM,
      .parse = parse_max,
      .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 0, .max = AS_SIZE_MAX, .is_count = true)),
-     .expected = "integer"},
-    SCHEMA_FIELD("end", WORD, raw_schedule, of.at_end, .words = schedule_ends, .fallback = "keep"),
+     .expected = "integer",
+     .about = "The largest size while the schedule is in force."},
+    SCHEMA_FIELD("end", WORD, raw_schedule, of.at_end, .words = schedule_ends, .fallback = "keep",
+                 .about =
+                     "The size after the schedule's end: kept, or back to `min` of the target."),
     {.key = "hold",
      .type = SCHEMA_CUSTOM,
      .parse = parse_hold,
      .forms = SCHEMA_FORMS(SCHEMA_FORM(WORD, .words = ways)),
-     .expected = "down, up or both"},
+     .expected = "down, up or both",
+     .about = "While the schedule is in force, the target is not scaled in this direction."},
     {0},
 };
 
@@ -980,14 +990,19 @@ static void parse_down_after_down(struct loader *loader, const struct as_yaml_no
 }
 
 static const struct schema_field cooldown_fields[] = {
-    SCHEMA_FIELD("up", DURATION, as_cooldown, up_us, .fallback = "3m"),
-    SCHEMA_FIELD("down", DURATION, as_cooldown, down_us, .fallback = "5m"),
-    SCHEMA_FIELD("up_after_down", DURATION, as_cooldown, up_after_down_us, .fallback = "0s"),
+    SCHEMA_FIELD("up", DURATION, as_cooldown, up_us, .fallback = "3m",
+                 .about = "How long the target is not scaled up again after it was scaled up."),
+    SCHEMA_FIELD("down", DURATION, as_cooldown, down_us, .fallback = "5m",
+                 .about = "How long the target is not scaled down after it was scaled."),
+    SCHEMA_FIELD("up_after_down", DURATION, as_cooldown, up_after_down_us, .fallback = "0s",
+                 .about = "How long the target is not scaled up after it was scaled down."),
     {.key = "down_after_down",
      .type = SCHEMA_CUSTOM,
      .parse = parse_down_after_down,
      .forms = SCHEMA_FORMS(SCHEMA_FORM(DURATION)),
-     .expected = "duration"},
+     .expected = "duration",
+     .about = "How long the target is not scaled down again after it was scaled down; without it, "
+              "as `down`."},
     {0},
 };
 
@@ -1003,11 +1018,13 @@ struct raw_policy {
 
 static const struct schema_field policy_fields[] = {
     SCHEMA_FIELD("type", WORD, raw_policy, type, .is_required = true,
-                 .words = (const char *const[]){"Pods", "Percent", NULL}),
-    SCHEMA_FIELD("value", INT, raw_policy, value, .is_required = true, .min = 1,
-                 .max = AS_SIZE_MAX),
+                 .words = (const char *const[]){"Pods", "Percent", NULL},
+                 .about = "The unit of `value`."),
+    SCHEMA_FIELD("value", INT, raw_policy, value, .is_required = true, .min = 1, .max = AS_SIZE_MAX,
+                 .about =
+                     "How many pods, or what percentage of the size, a period may add or remove."),
     SCHEMA_FIELD("periodSeconds", INT, raw_policy, period_s, .is_required = true, .min = 1,
-                 .max = 1800),
+                 .max = 1800, .about = "The length of the period."),
     {0},
 };
 
@@ -1031,19 +1048,22 @@ struct raw_behavior {
          .offset = offsetof(struct raw_direction, window_s),                                       \
          .min = 0,                                                                                 \
          .max = 3600,                                                                              \
-         .fallback = (window)},                                                                    \
+         .fallback = (window),                                                                     \
+         .about = "How long past proposals count, in seconds."},                                   \
             {.key = "selectPolicy",                                                                \
              .type = SCHEMA_WORD,                                                                  \
              .offset = offsetof(struct raw_direction, select),                                     \
              .words = (const char *const[]){"Max", "Min", "Disabled", NULL},                       \
-             .fallback = "Max"},                                                                   \
+             .fallback = "Max",                                                                    \
+             .about = "Which of the policies counts; Disabled forbids the direction."},            \
             {.key = "policies",                                                                    \
              .type = SCHEMA_MAPS,                                                                  \
              .offset = offsetof(struct raw_direction, policies),                                   \
              .count_offset = offsetof(struct raw_direction, policy_count),                         \
              .max = AS_POLICIES_MAX,                                                               \
              .when_empty = "expected at least one policy, found an empty list",                    \
-             .map = &policies},                                                                    \
+             .map = &policies,                                                                     \
+             .about = "How much the size may change within a period."},                            \
             {0},                                                                                   \
     }
 
@@ -1064,8 +1084,10 @@ static const struct schema scale_down =
            .example = "{stabilizationWindowSeconds: 300}", .refusals = direction_refusals);
 
 static const struct schema_field behavior_fields[] = {
-    SCHEMA_FIELD("scaleUp", MAP, raw_behavior, up, .map = &scale_up),
-    SCHEMA_FIELD("scaleDown", MAP, raw_behavior, down, .map = &scale_down),
+    SCHEMA_FIELD("scaleUp", MAP, raw_behavior, up, .map = &scale_up,
+                 .about = "How fast the target is scaled up."),
+    SCHEMA_FIELD("scaleDown", MAP, raw_behavior, down, .map = &scale_down,
+                 .about = "How fast the target is scaled down."),
     {0},
 };
 
@@ -1107,8 +1129,10 @@ struct raw_tolerance {
 };
 
 static const struct schema_field tolerance_fields[] = {
-    SCHEMA_FIELD("up", PERCENT, raw_tolerance, up, .max = 100000, .fallback = "10%"),
-    SCHEMA_FIELD("down", PERCENT, raw_tolerance, down, .max = 100000, .fallback = "10%"),
+    SCHEMA_FIELD("up", PERCENT, raw_tolerance, up, .max = 100000, .fallback = "10%",
+                 .about = "How far the value may be above the goal."),
+    SCHEMA_FIELD("down", PERCENT, raw_tolerance, down, .max = 100000, .fallback = "10%",
+                 .about = "How far the value may be below the goal."),
     {0},
 };
 
@@ -1135,34 +1159,48 @@ static void parse_tolerance(struct loader *loader, const struct as_yaml_node *va
 
 static const struct schema_field shared_fields[] = {
     SCHEMA_FIELD("min", INT, as_target_defaults, bounds.min, .is_count = true, .min = 0,
-                 .max = AS_SIZE_MAX, .fallback = "1"),
-    SCHEMA_FIELD("cooldown", MAP, as_target_defaults, bounds.cooldown, .map = &cooldown),
+                 .max = AS_SIZE_MAX, .fallback = "1",
+                 .about =
+                     "The smallest size that a rule may set; 0 allows scaling to zero and back."),
+    SCHEMA_FIELD("cooldown", MAP, as_target_defaults, bounds.cooldown, .map = &cooldown,
+                 .about = "How long the target is locked after a change."),
     {.key = "behavior",
      .type = SCHEMA_CUSTOM,
      .parse = parse_behavior,
      .forms = SCHEMA_FORMS(SCHEMA_FORM(MAP, .map = &behavior)),
-     .expected = "map"},
-    SCHEMA_FIELD("enforce_bounds", BOOL, as_target_defaults, bounds.enforce_bounds,
-                 .fallback = "false"),
+     .expected = "map",
+     .about = "Windows and policies of scaling, as in a HorizontalPodAutoscaler."},
+    SCHEMA_FIELD(
+        "enforce_bounds", BOOL, as_target_defaults, bounds.enforce_bounds, .fallback = "false",
+        .about =
+            "Brings back a size outside of `min` and `max`, as a HorizontalPodAutoscaler does."),
     {.key = "tolerance",
      .type = SCHEMA_CUSTOM,
      .parse = parse_tolerance,
      .forms =
          SCHEMA_FORMS(SCHEMA_FORM(PERCENT, .max = 100000), SCHEMA_FORM(MAP, .map = &tolerance)),
      .expected = "percentage or map",
-     .fallback = "10%"},
+     .fallback = "10%",
+     .about = "How far a tracked value may be off its goal before the size changes."},
     SCHEMA_FIELD("cpu_initialization", DURATION, as_target_defaults, bounds.cpu_initialization_us,
-                 .fallback = "5m"),
+                 .fallback = "5m",
+                 .about = "How long after a pod's start its cpu samples do not count, unless the "
+                          "pod has been ready."),
     SCHEMA_FIELD("initial_readiness_delay", DURATION, as_target_defaults,
-                 bounds.initial_readiness_delay_us, .fallback = "30s"),
+                 bounds.initial_readiness_delay_us, .fallback = "30s",
+                 .about = "How long a pod may take to become ready for the first time."),
     {.key = "approval",
      .type = SCHEMA_CUSTOM,
      .parse = parse_target_approval,
      .forms = schema_approval_forms,
-     .expected = "map or `none`"},
-    SCHEMA_FIELD("dry_run", BOOL, as_target_defaults, dry_run, .fallback = "false"),
+     .expected = "map or `none`",
+     .about = "A larger change waits until a person approves it."},
+    SCHEMA_FIELD("dry_run", BOOL, as_target_defaults, dry_run, .fallback = "false",
+                 .about = "The target is decided and recorded, but not changed."),
     SCHEMA_FIELD("ready_timeout", DURATION, as_target_defaults, ready_timeout_us,
-                 .min = AS_US_PER_S),
+                 .min = AS_US_PER_S,
+                 .about = "How long new pods may take to be ready; until then, the target is not "
+                          "scaled up further."),
     {0},
 };
 
@@ -1215,14 +1253,16 @@ static const struct schema_field target_fields[] = {
     SCHEMA_FIELD("nodes", MAP, raw_target, nodes, .map = &target_nodes),
     SCHEMA_FIELD("pool", MAP, raw_target, pool, .map = &target_pool),
     SCHEMA_FIELD("max", INT, raw_target, policy.bounds.max, .is_required = true, .is_count = true,
-                 .min = 1, .max = AS_SIZE_MAX),
+                 .min = 1, .max = AS_SIZE_MAX, .about = "The largest size that a rule may set."),
     SCHEMA_FIELD("rollout", WORD, raw_target, policy.bounds.rollout, .words = rollouts,
-                 .fallback = "as_hpa"),
+                 .fallback = "as_hpa",
+                 .about = "How the size is decided during a rollout: as a HorizontalPodAutoscaler "
+                          "does, by the size in the spec, or after the rollout."),
     SCHEMA_FIELD("allow", MAP, raw_target, allow, .map = &allow),
     SCHEMA_FIELD("after", STRINGS, raw_target, after, .count_offset = IN_TARGET(after_count)),
     SCHEMA_FIELD("schedules", MAPS, raw_target, schedules,
                  .count_offset = IN_TARGET(schedule_count), .max = AS_SCHEDULES_MAX,
-                 .map = &target_schedules),
+                 .map = &target_schedules, .about = "Bounds that hold at certain times."),
     {0},
 };
 

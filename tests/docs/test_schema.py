@@ -166,6 +166,24 @@ class Schemas(unittest.TestCase):
             for name in re.findall(r'"\$ref": "#/\$defs/([^"]+)"', text):
                 self.assertIn(name, schema["$defs"])
 
+    def test_every_key_of_policies_has_a_description(self):
+        """`kubectl explain` shows it: one sentence, in the spelling of policies."""
+        keys = []
+
+        def walk(path, node):
+            for key, member in node.get("properties", {}).items():
+                if path or key != "metadata":  # which Kubernetes describes
+                    keys.append((f"{path}.{key}", member.get("description", "")))
+                walk(f"{path}.{key}", member)
+            for inner in ("items", "additionalProperties"):
+                if isinstance(node.get(inner), dict):
+                    walk(f"{path}[]", node[inner])
+
+        walk("", schema_of_policies())
+        self.assertGreater(len(keys), 180)
+        self.assertEqual([key for key, about in keys if not re.fullmatch(r"\S.{5,150}\.", about)], [])
+        self.assertEqual([key for key, about in keys if re.search(r"`[^`]*_|\S\. \S", about.replace("Live: sizes are set. ", ""))], [])
+
     def test_golden_files(self):
         kinds, count, refused = set(), 0, 0
         for file in sorted((ROOT / "tests/golden/config").rglob("*.y*ml")):

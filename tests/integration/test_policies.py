@@ -98,6 +98,19 @@ def test_a_policy_is_kept_as_it_was_written(apply, control_plane, namespace):
     assert columns == ["NAME", "TARGET", "SIZE", "DESIRED", "MIN", "MAX", "REASON", "READY", "AGE"]
 
 
+def test_explain_teaches_the_keys(control_plane, definition):
+    def explain(path):
+        done = control_plane.kubectl("explain", f"scp.{path}", check=False)
+        assert done.returncode == 0, done.stderr
+        return " ".join(done.stdout.split())
+
+    eventually(lambda: "spec" in control_plane.kubectl("explain", "scp", check=False).stdout)
+    track = explain("spec.rules.track")
+    assert "Computes the size from a value and a goal" in track
+    assert "needs `of` and `perPod`" in track and "The PromQL query" in track
+    assert "The size that was last observed." in explain("status")
+
+
 RULE = ("spec", "rules", 0)
 
 

@@ -56,6 +56,7 @@ struct as_address_key {
     const char *fallback; /* default value; NULL: none */
     bool (*is_valid)(const char *value);
     const char *expected; /* for error messages */
+    const char *about;    /* one sentence, for schemas */
     bool is_number;       /* an integer of 0 or more; else text, */
     bool is_flag;         /* or true or false */
     /* Says what of the object is sized, and how (decide/sized.h). Has no templates; stands in an id

@@ -89,6 +89,7 @@ struct schema_field {
     const struct schema *map;
     void (*parse)(struct loader *loader, const struct as_yaml_node *value, void *object);
     const char *expected;   /* what SCHEMA_CUSTOM accepts, for the documentation's test */
+    const char *about;      /* one sentence, for schemas; keys in backticks as in files */
     const char *when_empty; /* the error for a list without elements; NULL: it may be empty */
     /* For JSON Schemas (rules/schema_writer.c): what SCHEMA_CUSTOM accepts, any of these, up to a
      * row without key; and a regular expression of ECMA 262 for SCHEMA_SCALAR, and for the elements

@@ -25,6 +25,7 @@ enum as_place {
 
 struct as_provider_key {
     const char *key;
+    const char *about;   /* of a group's key: one sentence, for schemas */
     enum as_place place; /* of a group's key */
     bool is_required;
     bool is_file;    /* names a file to read: relative to the configuration's folder */
