@@ -222,13 +222,11 @@ static bool review_judge(const struct as_settings *settings, const struct as_rul
     return true;
 }
 
-/* The text in one line: "PATH: MESSAGE", at most `max` bytes with the NUL. What could forge a line
- * or change the order of characters is replaced. */
-static void print_line(const struct as_diagnostic *item, char *line_out, size_t max)
+/* The text in one line, at most `max` bytes with the NUL. What could forge a line or change the
+ * order of characters is replaced. */
+static void print_text(const char *text, char *line_out, size_t max)
 {
     static const char more[] = "...";
-    AS_CLEANUP(as_free_p)
-    char *text = as_xasprintf("%s%s%s", item->file, *item->file ? ": " : "", item->message);
     size_t size = 0, kept = 0; /* kept: where there is room for `more` */
     for (const char *at = text; *at;) {
         const struct as_safe_char c = as_safe_char_read(at, strlen(at));
@@ -244,6 +242,14 @@ static void print_line(const struct as_diagnostic *item, char *line_out, size_t 
         at += c.size;
     }
     line_out[size] = '\0';
+}
+
+/* "PATH: MESSAGE" */
+static void print_line(const struct as_diagnostic *item, char *line_out, size_t max)
+{
+    AS_CLEANUP(as_free_p)
+    char *text = as_xasprintf("%s%s%s", item->file, *item->file ? ": " : "", item->message);
+    print_text(text, line_out, max);
 }
 
 static void write_warnings(struct as_json_writer *json, const struct as_diagnostics *diagnostics)
@@ -271,16 +277,16 @@ static void write_causes(struct as_json_writer *json, const struct as_diagnostic
     as_json_begin_array(json);
     for (size_t i = 0; i < diagnostics->count && count < AS_POLICY_ERRORS_MAX; i++) {
         const struct as_diagnostic *item = &diagnostics->items[i];
-        char message[MESSAGE_BYTES];
+        char message[MESSAGE_BYTES], field[MESSAGE_BYTES];
         if (item->severity != AS_SEVERITY_ERROR)
             continue;
         count++;
-        print_line(&(struct as_diagnostic){.file = "", .message = item->message}, message,
-                   sizeof(message));
+        print_text(item->message, message, sizeof(message));
+        print_text(*item->file ? item->file : "spec", field, sizeof(field));
         as_json_begin_object(json);
         as_json_write_member(json, "reason", "FieldValueInvalid");
         as_json_write_member(json, "message", message);
-        as_json_write_member(json, "field", *item->file ? item->file : "spec");
+        as_json_write_member(json, "field", field);
         as_json_end_object(json);
     }
     as_json_end_array(json);

@@ -76,3 +76,9 @@ def test_it_answers_a_review(admission):
     answer = admission.send(review(WRONG))
     assert answer.json["response"]["allowed"] is False, answer.text
     assert "spec.rules[0].match" in answer.json["response"]["status"]["message"]
+
+
+def test_print(admission):
+    for p in (GOOD, WRONG, STALE):
+        print(admission.send(review(p)).text)
+    assert 0
