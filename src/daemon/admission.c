@@ -21,6 +21,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/throttle.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/http/self_signed.h>
+#include <alertscaler/kube/webhook_certificate.h>
 #include <alertscaler/tools/admission_review.h>
 
 #include "daemon_private.h"
@@ -43,10 +45,11 @@ struct daemon_admission {
     struct daemon *daemon;
     struct as_http_server *server; /* NULL: no listener */
     struct as_tls_server *tls;
-    char *address, *cert_file, *key_file; /* in use; NULL: none */
-    bool is_outdated;                     /* the address is another one; this was logged */
-    struct as_error error;                /* why changed files are not in use (logged); or "" */
-    struct admission_requests requests;   /* the oldest first */
+    struct as_webhook_certificate *certificate; /* NULL: the certificate is in files */
+    char *address, *cert_file, *key_file;       /* in use; NULL: none */
+    bool is_outdated;                           /* the address is another one; this was logged */
+    struct as_error error;              /* why changed files are not in use (logged); or "" */
+    struct admission_requests requests; /* the oldest first */
     size_t request_count;
 };
 
@@ -142,22 +145,91 @@ static char *copy_path(const char *path)
     return path ? as_xstrdup(path) : NULL;
 }
 
-/* Uses the certificate of these files from now on. */
-static int admission_use_files(struct daemon_admission *admission,
-                               const struct as_admission_settings *settings, struct as_error *error)
+/* For new connections. */
+static int admission_use_tls(struct daemon_admission *admission,
+                             const struct as_tls_server_config *config, struct as_error *error)
 {
-    const struct as_tls_server_config config = {.cert_file = settings->cert_file,
-                                                .key_file = settings->key_file};
     struct as_tls_server *tls;
-    const int status = as_tls_server_new(&config, &tls, error);
-    if (status != 0) {
-        as_error_wrap(error, "objects.admission");
+    const int status = as_tls_server_new(config, &tls, error);
+    if (status != 0)
         return status;
-    }
     if (admission->server)
         as_http_server_set_tls(admission->server, tls);
     as_tls_server_free(admission->tls);
     admission->tls = tls;
+    return 0;
+}
+
+static bool admission_may_write(void *context)
+{
+    const struct daemon_admission *admission = context;
+    struct as_leader *leader = admission->daemon->leader;
+    return leader->look(leader).is_leader && leader->may_act(leader);
+}
+
+static void admission_on_certificate(void *context, const char *certificate, const char *key)
+{
+    struct as_error error = AS_ERROR_INIT;
+    const struct as_tls_server_config config = {.cert_pem = certificate, .key_pem = key};
+    if (admission_use_tls(context, &config, &error) != 0)
+        as_log(AS_LOG_ERROR, "the certificate of the Secret " AS_WEBHOOK_SECRET " cannot be used",
+               AS_F("error", error.text));
+}
+
+/* A certificate that no client trusts: until the Secret was read. */
+static int admission_use_nobodys(struct daemon_admission *admission, struct as_error *error)
+{
+    static const char *const names[] = {"localhost"};
+    struct as_self_signed made =
+        as_self_signed_make(names, AS_ARRAY_SIZE(names), as_system_clock.get_wall(&as_system_clock),
+                            AS_SELF_SIGNED_LIFE_US);
+    const struct as_tls_server_config config = {.cert_pem = made.certificate, .key_pem = made.key};
+    const int status = admission_use_tls(admission, &config, error);
+    as_self_signed_deinit(&made);
+    return status;
+}
+
+/* Begins to look after the certificate. */
+static int admission_keep_certificate(struct daemon_admission *admission, struct as_error *error)
+{
+    const struct daemon *daemon = admission->daemon;
+    const struct as_settings *settings = &daemon->config->settings;
+    const struct as_access_env *env = daemon->options->adapters->get_env(daemon->outside);
+    const struct as_cluster_settings *cluster = as_settings_find_cluster(settings, "default");
+    AS_CLEANUP(as_free_p) char *namespace_ = NULL;
+    struct as_kube_access *access;
+    int status = as_kube_namespace_find(settings->state.namespace, env, &namespace_, error);
+    if (status == 0)
+        status = as_kube_access_new(
+            &(struct as_kube_access_config){cluster->kubeconfig, cluster->context}, env, &access,
+            error);
+    if (status != 0) {
+        as_error_wrap(error, "without cert_file and key_file, the certificate is in the cluster");
+        return status;
+    }
+    const struct as_webhook_certificate_config config = {.namespace_ = namespace_,
+                                                         .is_leader = admission_may_write,
+                                                         .changed = admission_on_certificate,
+                                                         .context = admission};
+    admission->certificate = as_webhook_certificate_new(&config, access, env);
+    return admission->tls ? 0 : admission_use_nobodys(admission, error);
+}
+
+/* Uses the certificate that the configuration says. A failure changes nothing. */
+static int admission_use_certificate(struct daemon_admission *admission,
+                                     const struct as_admission_settings *settings,
+                                     struct as_error *error)
+{
+    const struct as_tls_server_config files = {.cert_file = settings->cert_file,
+                                               .key_file = settings->key_file};
+    const int status = settings->cert_file ? admission_use_tls(admission, &files, error)
+                                           : admission_keep_certificate(admission, error);
+    if (status != 0) {
+        as_error_wrap(error, "objects.admission");
+        return status;
+    }
+    if (settings->cert_file)
+        admission->certificate = as_webhook_certificate_free(admission->certificate);
     free(admission->cert_file);
     free(admission->key_file);
     admission->cert_file = copy_path(settings->cert_file);
@@ -204,7 +276,7 @@ int daemon_admission_open(struct daemon *daemon, struct as_error *error)
     if (!settings)
         return 0;
     admission->address = as_xstrdup(settings->address);
-    int status = admission_use_files(admission, settings, error);
+    int status = admission_use_certificate(admission, settings, error);
     if (status == 0)
         status = admission_listen(admission, error);
     if (status == 0)
@@ -231,7 +303,7 @@ void daemon_admission_poll(struct daemon *daemon)
         (as_str_equal(settings->cert_file, admission->cert_file) &&
          as_str_equal(settings->key_file, admission->key_file)))
         return;
-    const int status = admission_use_files(admission, settings, &error);
+    const int status = admission_use_certificate(admission, settings, &error);
     if (status != 0 && strcmp(error.text, admission->error.text) != 0)
         as_log(AS_LOG_ERROR, "the changed certificate cannot be used, going on with the old one",
                AS_F("error", error.text));
@@ -243,6 +315,7 @@ void daemon_admission_close(struct daemon *daemon)
     struct daemon_admission *admission = daemon->admission;
     if (!admission)
         return;
+    as_webhook_certificate_free(admission->certificate);
     as_http_server_free(admission->server);
     as_tls_server_free(admission->tls);
     free(admission->address);

@@ -310,6 +310,20 @@ static bool use_key(SSL_CTX *ssl, BIO *bio)
     return used;
 }
 
+/* PEM from memory. */
+static int use_text(SSL_CTX *ssl, const char *what, const char *pem,
+                    bool (*use)(SSL_CTX *ssl, BIO *bio), struct as_error *error)
+{
+    BIO *bio = BIO_new_mem_buf(pem, -1);
+    if (!bio)
+        abort(); /* a small allocation of ours */
+    const bool is_used = use(ssl, bio);
+    if (!is_used)
+        as_error_set(error, "%s: %s", what, get_reason());
+    BIO_free(bio);
+    return is_used ? 0 : -EINVAL;
+}
+
 /* Each is trusted by itself, even if it is not a root. */
 static bool use_client_cas(SSL_CTX *ssl, BIO *bio)
 {
@@ -352,6 +366,10 @@ static int load_files(SSL_CTX *ssl, const struct as_tls_server_config *config,
                       struct as_error *error)
 {
     ERR_clear_error();
+    if (config->cert_pem) {
+        const int used = use_text(ssl, "TLS certificate", config->cert_pem, use_chain, error);
+        return used != 0 ? used : use_text(ssl, "TLS key", config->key_pem, use_key, error);
+    }
     int status = use_file(ssl, "TLS certificate", config->cert_file, use_chain, error);
     if (status == 0)
         status = use_file(ssl, "TLS key", config->key_file, use_key, error);
@@ -482,7 +500,7 @@ static void look(struct as_tls_server *tls)
 
 struct as_tls_context *as_tls_server_take_context(struct as_tls_server *tls, int64_t now_us)
 {
-    if (now_us - tls->checked_us >= LOOK_EVERY) {
+    if (tls->config.cert_file && now_us - tls->checked_us >= LOOK_EVERY) {
         tls->checked_us = now_us;
         look(tls);
     }
@@ -494,7 +512,8 @@ static int check(const struct as_tls_server_config *config, struct as_error *err
 {
     bool verifies = config->client_auth >= AS_TLS_CLIENT_VERIFY_IF_GIVEN;
     const char *problem = NULL;
-    if (as_str_is_empty(config->cert_file) || as_str_is_empty(config->key_file))
+    if (config->cert_pem ? !config->key_pem
+                         : as_str_is_empty(config->cert_file) || as_str_is_empty(config->key_file))
         problem = "a certificate and its key are needed";
     else if (verifies && !config->client_ca_file)
         problem = "client CAs are needed to verify clients' certificates";
@@ -525,6 +544,7 @@ int as_tls_server_new(const struct as_tls_server_config *config, struct as_tls_s
         (const char *const *)copy_texts(config->allowed_sans, config->allowed_san_count);
     take_stamps(tls, tls->stamps); /* before reading, to find later changes */
     status = make_context(&tls->config, &tls->context, error);
+    tls->config.cert_pem = tls->config.key_pem = NULL; /* borrowed */
     if (status != 0)
         return status;
     *tls_out = tls;

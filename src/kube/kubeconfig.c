@@ -179,9 +179,8 @@ static bool is_base64_char(char c)
     return isalnum((unsigned char)c) || c == '+' || c == '/';
 }
 
-/* Decodes the standard alphabet with correct padding; NULL for anything else. OpenSSL does not
- * check the padding, and counts it as bytes. */
-static char *decode_base64(const char *text)
+/* OpenSSL does not check the padding, and counts it as bytes. */
+char *kubeconfig_decode_base64(const char *text)
 {
     size_t size = strlen(text), digits = size;
     while (digits > 0 && size - digits < 2 && text[digits - 1] == '=')
@@ -207,7 +206,7 @@ static void entry_read_pem(struct as_kubeconfig_reader *reader, const char *key,
     const char *text = entry_find_text(reader, key);
     if (!text)
         return;
-    char *pem = decode_base64(text);
+    char *pem = kubeconfig_decode_base64(text);
     if (!pem) {
         entry_fail(reader, key, "not valid base64");
     } else if (!strstr(pem, "-----BEGIN ")) {

@@ -57,6 +57,9 @@ int as_kubeconfig_load_list(const char *paths, const char *context,
                             struct as_kubeconfig **config_out, struct as_error *error) AS_MUST_USE;
 struct as_kubeconfig *as_kubeconfig_free(struct as_kubeconfig *config); /* wipes the secrets */
 
+/* Decodes the standard alphabet with correct padding, for free(); NULL for anything else. */
+char *kubeconfig_decode_base64(const char *text) AS_MUST_USE;
+
 AS_DEFINE_CLEANUP(struct as_kubeconfig *, as_kubeconfig_free)
 
 #endif

@@ -1,5 +1,6 @@
 """The admission webhook: what it answers to a real API server, and to everybody else."""
 import base64
+import concurrent.futures
 import copy
 import json
 import os
@@ -22,12 +23,13 @@ NAME = "alertscaler"
 WEBHOOK = "scalingpolicies.alertscaler.io"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 NOTHING = {"targets": {}, "rules": []}
+UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 OBJECTS = {"enabled": True, "unrestricted_queries": True}
 
 
 def review(item, operation="CREATE", old=None, **more):
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002", "operation": operation, "name": "checkout", "namespace": "shop",
+        "uid": UID, "operation": operation, "name": "checkout", "namespace": "shop",
         "kind": {"group": "alertscaler.io", "version": "v1alpha1", "kind": "ScalingPolicy"},
         "object": item, "oldObject": old, **more}}
 
@@ -53,8 +55,8 @@ class Admission:
         self.certificate, self.key = self.authority.issue("admission")
         self.objects = {**OBJECTS, **objects, "admission": {
             "address": f"127.0.0.1:{self.port}", "cert_file": str(self.certificate), "key_file": str(self.key)}}
-        self.daemon = make_daemon(config={"objects": self.objects, "prometheus": {"url": "http://127.0.0.1:1"},
-                                          "rule_files": ["rules/*.yaml"]}, rules=NOTHING)
+        self.config = {"objects": self.objects, "prometheus": {"url": "http://127.0.0.1:1"}}
+        self.daemon = make_daemon(config=self.config, rules=NOTHING)
 
     def send(self, body, method="POST", url=None):
         return request(method, url or self.url, body, tls=self.authority.context())
@@ -69,16 +71,276 @@ def admission(make_daemon, tmp_path):
     return Admission(make_daemon, tmp_path)
 
 
+# The answers, without an API server.
+
+
 def test_it_answers_a_review(admission):
     answer = admission.send(review(GOOD))
-    assert answer.status == 200, answer.text
-    assert answer.json["response"]["allowed"] is True, answer.text
-    answer = admission.send(review(WRONG))
-    assert answer.json["response"]["allowed"] is False, answer.text
-    assert "spec.rules[0].match" in answer.json["response"]["status"]["message"]
+    assert answer.status == 200 and answer.headers["Content-Type"] == "application/json"
+    assert answer.json == {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"uid": UID, "allowed": True}}
+    answer = admission.send(review(WRONG)).json["response"]
+    assert not answer["allowed"] and answer["uid"] == UID
+    assert answer["status"]["code"] == 422 and answer["status"]["reason"] == "Invalid"
+    assert answer["status"]["message"].startswith("spec.rules[0].match[0]: ")
+    assert admission.send(review(STALE)).json["response"]["warnings"][0].startswith("spec.rules[4].scaleTo.size: 30 is above `max`")
 
 
-def test_print(admission):
-    for p in (GOOD, WRONG, STALE):
-        print(admission.send(review(p)).text)
-    assert 0
+def test_it_says_the_words_of_check(admission, tmp_path):
+    said = admission.send(review(WRONG)).json["response"]["status"]["details"]["causes"]
+    file = tmp_path / "policy.yaml"
+    file.write_text(json.dumps(WRONG))
+    checked = subprocess.run([find_binary(), "check", str(file)], capture_output=True, text=True, check=False)
+    assert said and all(cause["message"] in checked.stdout + checked.stderr for cause in said), checked.stderr
+
+
+@pytest.mark.parametrize("method, path, status, text", [
+    ("GET", "/admission", 405, "send an AdmissionReview with POST"),
+    ("PUT", "/admission", 405, "send an AdmissionReview with POST"),
+    ("GET", "/", 404, "this listener has only /admission"),
+    ("POST", "/webhook", 404, "this listener has only /admission"),
+    ("GET", "/metrics", 404, "this listener has only /admission"),
+    ("POST", "/-/reload", 404, "this listener has only /admission"),
+    ("POST", "/admission/", 404, "this listener has only /admission"),
+])
+def test_it_answers_nothing_else(admission, method, path, status, text):
+    url = admission.url.removesuffix("/admission") + path
+    answer = admission.send({} if method in ("POST", "PUT") else None, method, url)
+    assert (answer.status, text in answer.text) == (status, True), answer.text
+    assert answer.headers.get("Allow") == ("POST" if status == 405 else None)
+
+
+@pytest.mark.parametrize("body, text", [
+    (b"", "not JSON"),
+    (b"\0" * 100, "not JSON"),
+    (b"{" * 3000, "not JSON"),
+    (b'{"a":' * 3000 + b"1" + b"}" * 3000, "not JSON"),
+    (b"[" + b"0," * 1_500_000 + b"0]", "too many values"),
+    (os.urandom(3 * 1024 * 1024), "not JSON"),
+    (b'"' + b"a" * (3 * 1024 * 1024 - 2) + b'"', "not JSON"),
+    ({"apiVersion": "v1", "kind": "Pod"}, "expected an AdmissionReview"),
+    ({**review(GOOD), "apiVersion": "admission.k8s.io/v1beta1"}, "found `AdmissionReview` of `admission.k8s.io/v1beta1`"),
+    (review(GOOD, uid=""), "`request.uid` is missing"),
+    (review(GOOD, kind={"group": "apps", "version": "v1", "kind": "Deployment"}), "found `Deployment` of `apps/v1`"),
+    (review(GOOD, kind={"group": "alertscaler.io", "version": "v1", "kind": "ScalingPolicy"}), "found `ScalingPolicy` of `alertscaler.io/v1`"),
+    (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","uid":"2"}}', "duplicate object key"),
+    (review(None), "`request.object` is missing"),
+])
+def test_other_bodies_are_refused_at_once(admission, body, text):
+    began = time.monotonic()
+    answer = admission.send(body)
+    assert (answer.status, text in answer.text) == (400, True), answer.text
+    assert time.monotonic() - began < 30
+    assert admission.send(review(GOOD)).json["response"]["allowed"]
+    assert admission.daemon.metrics().sum("alertscaler_admission_reviews_total", outcome="invalid") == 1
+
+
+def test_a_larger_body_is_not_read(admission):
+    with admission.connect() as connection:
+        connection.sendall(b"POST /admission HTTP/1.1\r\nHost: a\r\nContent-Length: 3145729\r\n\r\n")
+        assert b" 413 " in connection.recv(1000)
+
+
+def begin(admission, uid="slow"):
+    """A connection whose request is not complete."""
+    connection = admission.connect()
+    connection.sendall(b"POST /admission HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{")
+    return connection
+
+
+def read_status(connection):
+    return int(connection.recv(1000).split(b" ", 2)[1])
+
+
+def test_a_slow_body_has_two_seconds(admission):
+    began = time.monotonic()
+    with begin(admission) as connection:
+        assert read_status(connection) == 408
+        assert time.monotonic() - began >= 1.9
+
+
+def test_a_connection_without_a_request_has_two_seconds(admission):
+    with socket.create_connection(("127.0.0.1", admission.port), timeout=30) as silent:
+        assert silent.recv(1) == b""
+
+
+def test_slow_bodies_keep_nobody_away(admission):
+    """Eight at a time: the ninth takes the place of the one that began first."""
+    connections = [begin(admission) for _ in range(8)]
+    assert admission.send(review(GOOD)).json["response"]["allowed"]
+    assert read_status(connections[0]) == 503
+    connections[1].setblocking(False)
+    with pytest.raises(ssl.SSLWantReadError):
+        connections[1].recv(1)
+    connections[1].setblocking(True)
+    rest = json.dumps(review(GOOD)).encode()
+    assert len(rest) > 1000
+    for connection in connections[1:]:
+        assert read_status(connection) == 408
+    for connection in connections:
+        connection.close()
+
+
+def test_many_requests_at_once_are_all_answered(admission):
+    """Only slow senders are too many: requests that have arrived are answered one after the other."""
+    context = admission.authority.context()
+    body = review(GOOD)
+    with concurrent.futures.ThreadPoolExecutor(40) as pool:
+        answers = list(pool.map(lambda _: request("POST", admission.url, body, tls=context), range(200)))
+    assert {answer.status for answer in answers} == {200}
+    assert admission.daemon.metrics().sum("alertscaler_admission_reviews_total", outcome="allowed") == 200
+
+
+def test_plain_http_is_refused(admission):
+    with pytest.raises(OSError):
+        answer = request("POST", admission.url.replace("https", "http"), review(GOOD))
+        assert answer.status != 400
+        raise OSError(answer.text)
+
+
+def test_the_configuration_in_force_judges(admission):
+    """With a limit of `max` by the administrator, after a reload."""
+    guarded = in_shop(POLICY)
+    guarded["spec"]["rules"][0].pop("guard")
+    assert not admission.send(review(guarded)).json["response"]["allowed"]
+    admission.daemon.write_config({**admission.config, "receiver": {"watchdog": {"match": ['alertname="Watchdog"'], "within": "5m"}}})
+    admission.daemon.reload()
+    eventually(lambda: admission.send(review(guarded)).json["response"]["allowed"])
+
+
+def test_another_address_needs_a_restart(admission):
+    objects = copy.deepcopy(admission.objects)
+    objects["admission"]["address"] = f"127.0.0.1:{free_port()}"
+    admission.daemon.write_config({**admission.config, "objects": objects})
+    admission.daemon.reload()
+    eventually(lambda: "changes of objects.admission.address take effect at the next start" in admission.daemon.process.log_text())
+    assert admission.send(review(GOOD)).json["response"]["allowed"]
+    time.sleep(2.5)
+    assert admission.daemon.process.log_text().count("changes of objects.admission.address") == 1
+    admission.daemon.restart()
+    with pytest.raises(OSError):
+        admission.send(review(GOOD))
+    assert admission.send(review(GOOD), url=f"https://{objects['admission']['address']}/admission").json["response"]["allowed"]
+
+
+def test_an_address_in_use_stops_the_start(make_daemon, tmp_path, admission):
+    second = make_daemon(config=admission.config, rules=NOTHING, name="second", start=False)
+    second.process.start()
+    assert second.process.popen.wait(60) == 1
+    assert "objects.admission.address: " in second.process.log_text()
+
+
+def served(admission):
+    return ssl.get_server_certificate(("127.0.0.1", admission.port))
+
+
+def test_changed_files_are_served(admission):
+    """cert-manager renews the content of the files."""
+    before = served(admission)
+    certificate, key = admission.authority.issue("renewed")
+    replace(admission.certificate, certificate.read_text())
+    replace(admission.key, key.read_text())
+    eventually(lambda: served(admission) != before)
+    assert admission.send(review(GOOD)).json["response"]["allowed"]
+
+
+def test_other_files_are_served_after_a_reload(admission):
+    before = served(admission)
+    admission.authority.issue("other")
+    objects = copy.deepcopy(admission.objects)
+    objects["admission"] |= {"cert_file": str(admission.authority.directory / "other.crt"), "key_file": str(admission.authority.directory / "none.key")}
+    admission.daemon.write_config({**admission.config, "objects": objects})
+    admission.daemon.reload()
+    eventually(lambda: "the changed certificate cannot be used, going on with the old one" in admission.daemon.process.log_text())
+    assert served(admission) == before
+    objects["admission"]["key_file"] = str(admission.authority.directory / "other.key")
+    admission.daemon.write_config({**admission.config, "objects": objects})
+    admission.daemon.reload()
+    eventually(lambda: served(admission) != before)
+    assert admission.send(review(GOOD)).json["response"]["allowed"]
+
+
+# With a real API server.
+
+
+def configure(control_plane, url, authority, namespace, policy="Fail"):
+    bundle = {"caBundle": base64.b64encode(authority.certificate.read_bytes()).decode()} if authority else {}
+    control_plane.kubectl("apply", "-f", "-", stdin={
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": NAME},
+        "webhooks": [{
+            "name": WEBHOOK, "clientConfig": {"url": url, **bundle}, "failurePolicy": policy,
+            "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 10,
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "rules": [{"apiGroups": ["alertscaler.io"], "apiVersions": ["v1alpha1"], "operations": ["CREATE", "UPDATE"],
+                       "resources": ["scalingpolicies"]}]}]})
+
+
+@pytest.fixture
+def webhook(control_plane, definition, namespace):      # noqa: F811
+    """webhook(url, authority): the API server asks at this address, about the policies of the test's namespace."""
+    yield lambda url, authority=None, **more: configure(control_plane, url, authority, namespace, **more)
+    control_plane.kubectl("delete", "validatingwebhookconfiguration", NAME, "--ignore-not-found")
+
+
+def bare(policy):
+    policy = copy.deepcopy(policy)
+    policy["metadata"].pop("namespace", None)
+    return policy
+
+
+@pytest.fixture
+def asked(admission, webhook, apply):       # noqa: F811
+    """The daemon judges: apply(policy, ...) of kubectl."""
+    webhook(admission.url, admission.authority)
+    eventually(lambda: apply(bare(WRONG), "--dry-run=server").returncode != 0, what="the API server asks")
+    return apply
+
+
+@pytest.mark.kubernetes
+@pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions")
+class TestKubernetes:
+    def test_kubectl_says_what_is_wrong(self, asked):
+        done = asked(bare(GOOD))
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        done = asked(bare(WRONG))
+        assert done.returncode != 0
+        assert 'The ScalingPolicy "checkout" is invalid: spec.rules[0].match[0]: ' in done.stderr, done.stderr
+        assert "missing closing parenthesis" in done.stderr
+
+    def test_a_dry_run_says_it_too(self, asked):
+        assert asked(bare(GOOD), "--dry-run=server").returncode == 0
+        done = asked(bare(WRONG), "--dry-run=server", "--server-side")
+        assert done.returncode != 0 and "spec.rules[0].match[0]: " in done.stderr
+
+    def test_the_api_says_it(self, asked, control_plane, namespace):
+        path = f"/apis/alertscaler.io/v1alpha1/namespaces/{namespace}/scalingpolicies"
+        answer = control_plane.admin.request("POST", path, bare(WRONG))
+        assert answer.status == 422 and answer.json["reason"] == "Invalid"
+        assert answer.json["message"].startswith(f'admission webhook "{WEBHOOK}" denied the request: spec.rules[0].match[0]: ')
+
+    def test_warnings_arrive(self, asked):
+        done = asked(bare(STALE))
+        assert done.returncode == 0
+        assert "Warning: spec.rules[4].scaleTo.size: 30 is above `max`" in done.stderr
+
+    def test_an_old_policy_can_be_labelled_and_deleted(self, apply, webhook, admission, control_plane, namespace):     # noqa: F811
+        """It was accepted before the webhook was there."""
+        assert apply(bare(WRONG)).returncode == 0
+        webhook(admission.url, admission.authority)
+        kubectl = control_plane.kubectl
+        spec = {"spec": {"target": {"max": 30}}}
+        eventually(lambda: kubectl("patch", "scp", "checkout", "-n", namespace, "--type=merge", "-p", json.dumps(spec),
+                                   "--dry-run=server", check=False).returncode != 0, what="the API server asks")
+        assert kubectl("label", "scp", "checkout", "-n", namespace, "team=shop", check=False).returncode == 0
+        assert kubectl("annotate", "scp", "checkout", "-n", namespace, "alertscaler.io/paused=incident", check=False).returncode == 0
+        kubectl("patch", "scp", "checkout", "-n", namespace, "--type=merge", "-p", json.dumps({"metadata": {"finalizers": ["a.example/b"]}}))
+        kubectl("delete", "scp", "checkout", "-n", namespace, "--wait=false")
+        kubectl("patch", "scp", "checkout", "-n", namespace, "--type=merge", "-p", json.dumps({"metadata": {"finalizers": []}}))
+        control_plane.admin.wait_gone(f"/apis/alertscaler.io/v1alpha1/namespaces/{namespace}/scalingpolicies/checkout")
+
+    def test_without_the_daemon(self, asked, webhook, admission):
+        """`failurePolicy: Ignore`: policies are accepted, and judged when they are read."""
+        admission.daemon.stop()
+        done = asked(bare(GOOD))
+        assert done.returncode != 0 and f'failed calling webhook "{WEBHOOK}"' in done.stderr
+        webhook(admission.url, admission.authority, policy="Ignore")
+        eventually(lambda: asked(bare(WRONG)).returncode == 0)
