@@ -510,13 +510,48 @@ static bool find_measure(const struct as_proposal *proposal,
     return isfinite(value);
 }
 
+/* Notes the size that a rule wants, and why it wants none; of several incidents the highest one. */
+static void group_note_size(struct group *group, const struct as_proposal_result *result)
+{
+    const bool is_better = !group->has_size || result->desired > group->size;
+    if (!result->has_size) {
+        group->reason = group->has_size ? group->reason : result->reason;
+    } else if (is_better) {
+        group->size = result->desired;
+        group->reason = result->is_missing         ? AS_REASON_METRIC_UNAVAILABLE
+                        : result->within_tolerance ? AS_REASON_WITHIN_TOLERANCE
+                                                   : AS_REASON_SCALED;
+    }
+    group->has_size = group->has_size || result->has_size;
+}
+
+static void proposals_note_missing(struct as_engine *engine, const struct proposals *proposals,
+                                   const struct as_proposal_result *results)
+{
+    for (size_t i = 0; i < proposals->count;) {
+        struct group *group = proposals->origins[i].group;
+        bool is_missing = false;
+        do /* the proposals of one rule stand together */
+            is_missing = is_missing || results[i].is_missing;
+        while (++i < proposals->count && proposals->origins[i].group == group);
+        if (group && !is_missing)
+            group->missing_since = AS_MOMENT_NEVER;
+        else if (group && !as_moment_is_set(group->missing_since))
+            group->missing_since = moment_now(engine);
+    }
+}
+
 /* Notes the value that each rule saw, of several incidents the highest one. */
 static void proposals_note_values(const struct proposals *proposals,
                                   const struct as_proposal_result *results, int32_t replicas)
 {
     for (size_t i = 0; i < proposals->count; i++) {
         if (proposals->origins[i].group)
-            proposals->origins[i].group->has_value = false;
+            proposals->origins[i].group->has_value = proposals->origins[i].group->has_size = false;
+    }
+    for (size_t i = 0; i < proposals->count; i++) {
+        if (proposals->origins[i].group)
+            group_note_size(proposals->origins[i].group, &results[i]);
     }
     for (size_t i = 0; i < proposals->count; i++) {
         struct group *group = proposals->origins[i].group;
@@ -901,6 +936,7 @@ static bool decide_one(struct as_engine *engine, struct target *target,
         return false; /* no proposals, no bound enforced */
 
     const bool is_live = verdict == &target->verdict;
+    proposals_note_missing(engine, proposals, results);
     proposals_note_values(proposals, results,
                           input->config.rollout == AS_ROLLOUT_BY_SPEC
                               ? observation->replicas

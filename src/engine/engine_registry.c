@@ -40,6 +40,7 @@ struct group *group_get(struct target *target, const struct as_rule *rule)
     if (group)
         return group;
     group = as_xcalloc(1, sizeof(*group));
+    group->missing_since = AS_MOMENT_NEVER;
     group->target = target;
     group->rule = rule;
     TAILQ_INIT(&group->bindings);

@@ -52,6 +52,10 @@ struct group { /* the open incidents of one rule on one target */
     bool wants_up;  /* in the last decision */
     bool has_value; /* in the last decision */
     double value;   /* as in struct as_rule_view */
+    bool has_size;  /* in the last decision */
+    int32_t size;   /* as `desired` in struct as_rule_view */
+    enum as_reason reason;
+    struct as_moment missing_since;
 };
 RB_HEAD(group_tree, group);
 

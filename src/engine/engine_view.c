@@ -118,6 +118,17 @@ void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, a
     }
 }
 
+bool as_engine_visit_target(const struct as_engine *engine, const char *id, as_mono_time now,
+                            as_wall_time wall, as_target_visit_fn *visit, void *context)
+{
+    const struct target *target = target_find_id(engine, id);
+    if (!target)
+        return false;
+    const struct as_target_view view = make_view(engine, target, now, wall);
+    visit(context, &view);
+    return true;
+}
+
 bool as_engine_encode_target(const struct as_engine *engine, const char *id, struct as_buf *out)
 {
     struct as_engine *memory = (struct as_engine *)(uintptr_t)engine; /* of its last step */
@@ -141,21 +152,47 @@ static bool has_open_incident(const struct group *group)
     return false;
 }
 
+static size_t count_alerts(const struct group *group)
+{
+    const struct binding *binding;
+    size_t count = 0;
+    TAILQ_FOREACH (binding, &group->bindings, in_group)
+        count += binding->incident->state.is_open && !binding->incident->always;
+    return count;
+}
+
+static void visit_rules_of(const struct target *target, as_rule_visit_fn *visit, void *context)
+{
+    struct group *group;
+    RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
+        const struct as_rule_view view = {.ref = target->ref,
+                                          .target = target->config,
+                                          .rule = group->rule,
+                                          .has_value = group->has_value,
+                                          .value = group->value,
+                                          .has_desired = group->has_size,
+                                          .desired = group->size,
+                                          .reason = group->reason,
+                                          .missing_since = group->missing_since,
+                                          .alerts = count_alerts(group)};
+        if (target->config && has_open_incident(group))
+            visit(context, &view);
+    }
+}
+
 void as_engine_visit_rules(const struct as_engine *engine, as_rule_visit_fn *visit, void *context)
 {
     struct target *target;
-    struct group *group;
-    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
-        RB_FOREACH (group, group_tree, &target->groups) {
-            const struct as_rule_view view = {.ref = target->ref,
-                                              .target = target->config,
-                                              .rule = group->rule,
-                                              .has_value = group->has_value,
-                                              .value = group->value};
-            if (target->config && has_open_incident(group))
-                visit(context, &view);
-        }
-    }
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets)
+        visit_rules_of(target, visit, context);
+}
+
+void as_engine_visit_target_rules(const struct as_engine *engine, const char *id,
+                                  as_rule_visit_fn *visit, void *context)
+{
+    const struct target *target = target_find_id(engine, id);
+    if (target)
+        visit_rules_of(target, visit, context);
 }
 
 void as_engine_visit_incidents(const struct as_engine *engine, as_incident_visit_fn *visit,

@@ -67,7 +67,7 @@ static bool is_hidden(const char *table, const char *key)
  * Spelling.
  */
 
-#define WORD_SIZE 64
+#define WORD_SIZE AS_POLICY_WORD_SIZE
 
 /* "at_least" as "atLeast", and as "AtLeast" if it `is_value`. */
 static const char *spell(const char *word, bool is_value, char out[WORD_SIZE])
@@ -85,6 +85,11 @@ static const char *spell(const char *word, bool is_value, char out[WORD_SIZE])
     }
     out[size] = '\0';
     return out;
+}
+
+const char *as_policy_spell(const char *word, char text_out[AS_POLICY_WORD_SIZE])
+{
+    return spell(word, true, text_out);
 }
 
 /*

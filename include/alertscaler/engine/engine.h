@@ -308,6 +308,9 @@ bool as_engine_encode_target(const struct as_engine *engine, const char *id, str
 
 void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
                              as_target_visit_fn *visit, void *context);
+/* The target with this id. False: there is no such target. */
+bool as_engine_visit_target(const struct as_engine *engine, const char *id, as_mono_time now,
+                            as_wall_time wall, as_target_visit_fn *visit, void *context);
 /* An entry with `allow.list`. */
 struct as_list_view {
     const char *entry;     /* its name */
@@ -324,9 +327,17 @@ struct as_rule_view {
     bool has_value;
     double value; /* as the rule compares it: with a goal per pod, of a pod; of several incidents
                      the highest */
+    bool has_desired;
+    int32_t desired;                /* the size that it wants */
+    enum as_reason reason;          /* why it wants no size, or the present one; else `scaled` */
+    struct as_moment missing_since; /* its value; unset: it is there */
+    size_t alerts;                  /* open incidents; 0: only that of an `always` rule */
 };
 typedef void as_rule_visit_fn(void *context, const struct as_rule_view *view);
 void as_engine_visit_rules(const struct as_engine *engine, as_rule_visit_fn *visit, void *context);
+/* Of one target. */
+void as_engine_visit_target_rules(const struct as_engine *engine, const char *id,
+                                  as_rule_visit_fn *visit, void *context);
 /* A rule that is held on a target because its last actions did not help. */
 struct as_ineffective_view {
     const struct as_target_ref *ref;
