@@ -168,6 +168,7 @@ static void action_send(struct as_engine *engine, struct target *target)
         .nodes = target_get_nodes(target),
         .take = (const char *const *)intent->take,
         .take_count = intent->take_count,
+        .policy = target_get_policy(target),
     };
     request->backing = alias_get_resources(target, &request->backing_count);
     memcpy(request->version, intent->state.version, strlen(intent->state.version) + 1);

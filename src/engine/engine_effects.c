@@ -68,6 +68,7 @@ void effect_warn(struct as_engine *engine, struct target *target,
     struct as_late_warning *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
     *copy = *warning;
     copy->decision_id = as_arena_strdup(&engine->arena, warning->decision_id);
+    copy->policy = target_get_policy(target);
     effect_put_target(engine, target);
     effect_commit(engine);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_WARN);

@@ -15,6 +15,7 @@ void effect_put_incident(struct as_engine *engine, struct incident *incident);
 void effect_delete_incident(struct as_engine *engine, const struct incident *incident);
 void effect_put_target(struct as_engine *engine, struct target *target);
 /* Stores the target, and then warns its readers. Copies the warning. */
+/* Its policy is filled in. */
 void effect_warn(struct as_engine *engine, struct target *target,
                  const struct as_late_warning *warning);
 void effect_put_pause(struct as_engine *engine); /* the pause of all targets */

@@ -243,6 +243,13 @@ struct target *target_free(const struct as_engine *engine, struct target *target
  * back, before the first event. A row comes before everything else that is known of its target.
  */
 
+struct as_policy_ref target_get_policy(const struct target *target)
+{
+    const struct as_policy_terms *policy = target->config ? target->config->policy : NULL;
+    return policy ? (struct as_policy_ref){policy->namespace, policy->name, policy->uid}
+                  : (struct as_policy_ref){.name = NULL};
+}
+
 struct as_incident_target binding_get_target(const struct binding *binding)
 {
     const struct target *target = binding->group->target;

@@ -405,6 +405,8 @@ void held_free(struct target *target);
 /* Takes the reference. In no tree yet; one block with the states of its concerns. */
 struct target *target_new(const struct as_engine *engine, struct as_target_ref *ref_taken);
 struct target *target_free(const struct as_engine *engine, struct target *target);
+/* Borrowed from the rule set. */
+struct as_policy_ref target_get_policy(const struct target *target);
 
 /*
  * Converts the engine's state: for the store, and back.

@@ -1,5 +1,5 @@
 /*
- * Events on scaled objects: see the header.
+ * Events on scaled objects and on scaling policies: see the header.
  */
 #include "kube_events.h"
 
@@ -16,6 +16,7 @@
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_documents.h>
 #include <alertscaler/kube/target_outcome.h>
+#include <alertscaler/rules/policy.h>
 
 struct seen {
     UT_hash_handle hh; /* in order of insertion: the oldest is the first */
@@ -181,18 +182,24 @@ static void post(struct as_kube_events *events, const struct as_flow *flow,
     (void)request; /* cancelled with the client */
 }
 
-/* Within the limits, half of which narrowed credentials leave to others; `namespace_` is "" for a
- * cluster-wide object. */
+/* Within the limits, half of which narrowed credentials leave to others. */
+static void post_within_limits(struct as_kube_events *events, const struct as_target_ref *ref,
+                               const char *credential, const struct as_kube_event *event)
+{
+    if (events->in_flight < AS_KUBE_EVENTS_IN_FLIGHT / (credential ? 2 : 1) &&
+        events_take_token(events, credential ? TOKENS_MAX_US / 2 : 0))
+        post(events, &(struct as_flow){ref->id, credential}, event);
+    else
+        events_note_failure(events, "too many at a time");
+}
+
+/* On the target, and on the policy that it is of. `namespace_` is "" for a cluster-wide object. */
 static void post_on(struct as_kube_events *events, const struct as_target_ref *ref,
-                    const char *credential, const char *namespace_, struct as_kube_event *event)
+                    const char *credential, const char *namespace_,
+                    const struct as_policy_ref *policy, struct as_kube_event *event)
 {
     const struct as_clock *clock = events->client->env->clock;
     struct seen *seen;
-    if (events->in_flight >= AS_KUBE_EVENTS_IN_FLIGHT / (credential ? 2 : 1) ||
-        !events_take_token(events, credential ? TOKENS_MAX_US / 2 : 0)) {
-        events_note_failure(events, "too many at a time");
-        return;
-    }
     HASH_FIND_STR(events->seen, ref->id, seen);
     event->api_version = as_target_ref_get(ref, "apiVersion");
     event->kind = as_target_ref_get(ref, "kind");
@@ -200,7 +207,15 @@ static void post_on(struct as_kube_events *events, const struct as_target_ref *r
     event->name = as_target_ref_get(ref, "name");
     event->uid = seen ? seen->uid : "";
     event->at = clock->get_wall(clock);
-    post(events, &(struct as_flow){ref->id, credential}, event);
+    post_within_limits(events, ref, credential, event);
+    if (!policy->name)
+        return;
+    event->api_version = AS_POLICY_GROUP "/" AS_POLICY_VERSION;
+    event->kind = AS_POLICY_KIND;
+    event->namespace_ = policy->namespace;
+    event->name = policy->name;
+    event->uid = policy->uid;
+    post_within_limits(events, ref, credential, event);
 }
 
 void as_kube_events_post(struct as_kube_events *events, const struct as_target_ref *ref,
@@ -212,7 +227,7 @@ void as_kube_events_post(struct as_kube_events *events, const struct as_target_r
         return;
     AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TARGET_BODY_MAX);
     write_message(&message, ref, request, result);
-    post_on(events, ref, request->credential, namespace_,
+    post_on(events, ref, request->credential, namespace_, &request->policy,
             &(struct as_kube_event){.reason = reason,
                                     .message = message.data,
                                     .is_warning = result->outcome != AS_REASON_APPLIED});
@@ -235,7 +250,7 @@ void as_kube_events_warn(struct as_kube_events *events, const struct as_target_r
                       "only %d pods are ready after ready_timeout: no step up until another "
                       "number is ready",
                       warning->ready);
-    post_on(events, ref, NULL, as_target_ref_get(ref, "namespace"),
+    post_on(events, ref, NULL, as_target_ref_get(ref, "namespace"), &warning->policy,
             &(struct as_kube_event){
                 .reason = "NotReadyInTime", .message = message.data, .is_warning = true});
 }

@@ -1,5 +1,6 @@
 /*
- * Events on scaled objects, for readers of `kubectl describe`: best effort. Rate and requests at a
+ * Events on scaled objects, and the same on the scaling policies that they are of, for readers of
+ * `kubectl describe`: best effort. Rate and requests at a
  * time are limited; what is beyond the limits, or fails, is dropped, which is logged once.
  */
 #ifndef ALERTSCALER_SRC_KUBE_KUBE_EVENTS_H

@@ -156,6 +156,14 @@ static void free_nodes(struct as_nodes_config *nodes)
     free(nodes);
 }
 
+static struct as_policy_ref copy_policy(const struct as_policy_ref *policy)
+{
+    if (!policy->name)
+        return (struct as_policy_ref){.name = NULL};
+    return (struct as_policy_ref){as_xstrdup(policy->namespace), as_xstrdup(policy->name),
+                                  as_xstrdup(policy->uid)};
+}
+
 void as_scale_request_copy(const struct as_scale_request *request,
                            struct as_scale_request *copy_out)
 {
@@ -168,6 +176,7 @@ void as_scale_request_copy(const struct as_scale_request *request,
     copy_out->nodes = copy_nodes(request->nodes);
     copy_out->take = scale_request_copy_names(request->take, request->take_count);
     copy_out->backing = scale_request_copy_names(request->backing, request->backing_count);
+    copy_out->policy = copy_policy(&request->policy);
 }
 
 void as_scale_request_deinit(struct as_scale_request *copy)
@@ -179,5 +188,8 @@ void as_scale_request_deinit(struct as_scale_request *copy)
     free_nodes((struct as_nodes_config *)copy->nodes);
     scale_request_free_names(copy->take, copy->take_count);
     scale_request_free_names(copy->backing, copy->backing_count);
+    free((char *)(uintptr_t)copy->policy.namespace);
+    free((char *)(uintptr_t)copy->policy.name);
+    free((char *)(uintptr_t)copy->policy.uid);
     *copy = (struct as_scale_request){0};
 }

@@ -229,6 +229,10 @@ struct as_object_list {
     size_t count;
 };
 
+struct as_policy_ref { /* the scaling policy that a target is of; without a name: none */
+    const char *namespace, *name, *uid;
+};
+
 struct as_scale_request {
     int32_t from, to;
     char version[AS_VERSION_SIZE]; /* of the observation that the request is based on */
@@ -246,6 +250,7 @@ struct as_scale_request {
     size_t take_count;
     const char *const *backing; /* as last observed: with others the group is not changed */
     size_t backing_count;       /* 0: not known */
+    struct as_policy_ref policy;
 };
 
 struct as_late_warning { /* an increase that has not become ready in time */
@@ -253,6 +258,7 @@ struct as_late_warning { /* an increase that has not become ready in time */
     int32_t ready;           /* -1: a rollout has not ended in time, and `from` is put back */
     const char *decision_id; /* or the command's */
     bool is_ordered;
+    struct as_policy_ref policy;
 };
 
 struct as_scale_result {

@@ -2,6 +2,7 @@
  * The Kubernetes adapter against a scripted API server: discovery once, conditional updates, one
  * reason for each failure, new credentials after a 401, an Event for each action.
  */
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/kube/kube_target.h>
 
 #include <alertscaler/http/access_limits.h>
@@ -487,6 +488,39 @@ Test(kubernetes, requests_belong_to_the_target_and_to_the_credential_that_caused
                "100");
     cr_expect_eq(world.request_count, first + 3);
     expect_flow(first, "team");
+}
+
+static void expect_event(size_t request, const char *kind, const char *name, const char *uid)
+{
+    AS_CLEANUP(as_free_p)
+    char *kind_text = as_xasprintf("\"kind\":\"%s\"", kind);
+    AS_CLEANUP(as_free_p) char *name_text = as_xasprintf("\"name\":\"%s\"", name);
+    AS_CLEANUP(as_free_p) char *uid_text = as_xasprintf("\"uid\":\"%s\"", uid);
+    const char *body = world.requests[request].body;
+    cr_expect(strstr(body, kind_text) && strstr(body, name_text) && strstr(body, uid_text), "%s",
+              body);
+    cr_expect(strstr(body, "New size: 6; reason: rule shop/checkout/slow (alert Latency)"), "%s",
+              body);
+}
+
+Test(kubernetes, the_policy_of_a_target_gets_the_same_event)
+{
+    discover();
+    answer("PUT", SCALE_PATH, 200, SCALE_OF(6, "101"));
+    answer("POST", EVENTS_PATH, 201, "{}");
+    answer("POST", EVENTS_PATH, 201, "{}");
+    send_scale(port, web,
+               (struct as_scale_request){.from = 4,
+                                         .to = 6,
+                                         .decision_id = "01HD",
+                                         .rule = "shop/checkout/slow",
+                                         .alert = "Latency",
+                                         .policy = {"shop", "checkout", "uid-of-policy"}},
+               "100");
+    expect_event(world.request_count - 2, "Deployment", "web", "u-1");
+    expect_event(world.request_count - 1, "ScalingPolicy", "checkout", "uid-of-policy");
+    cr_expect(strstr(world.requests[world.request_count - 1].body,
+                     "\"apiVersion\":\"alertscaler.io/v1alpha1\""));
 }
 
 Test(kubernetes, narrowed_credentials_leave_half_of_the_events_to_others)

@@ -102,6 +102,8 @@ static bool carry_out(const struct as_effect *effect, struct as_event *event_out
         event_out->kind = AS_EVENT_QUERIED;
         event_out->answer = &answer;
     } else if (effect->kind == AS_EFFECT_SCALE) {
+        cr_expect_str_eq(effect->call.request->policy.name, "web");
+        cr_expect_str_eq(effect->call.request->policy.uid, "web-0");
         result = (struct as_scale_result){.outcome = scale_result, .attempts = 1};
         if (scale_result == AS_REASON_APPLIED)
             replicas = effect->call.request->to;
