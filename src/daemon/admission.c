@@ -111,7 +111,7 @@ static void admission_handle(void *context, struct as_http_exchange *exchange)
     size_t size;
     const char *body = as_http_exchange_get_body(exchange, &size);
     const enum as_admission_outcome outcome =
-        as_admission_review(&config->settings, config->ruleset, body, size, &answer, &error);
+        as_admission_review(&config->settings, body, size, &answer, &error);
     as_metrics_on_admission(admission->daemon->metrics, as_admission_outcome_get_word(outcome));
     request_leave(as_http_exchange_get_data(exchange));
     if (outcome == AS_ADMISSION_INVALID)

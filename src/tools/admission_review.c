@@ -20,15 +20,14 @@
 #include <alertscaler/doc/json_tree.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/rules/policy.h>
+#include <alertscaler/rules/policy_set.h>
 #include <alertscaler/tools/lint.h>
 
-#define TREE_BYTES_MAX       ((size_t)16 * 1024 * 1024)
-#define AS_POLICY_ERRORS_MAX 10
-#define AS_POLICY_SIZE_MAX   (256 * 1024)
-#define UID_MAX              256
-#define MESSAGE_BYTES        1024 /* of one error */
-#define API_VERSION          "admission.k8s.io/v1"
-#define REVIEW_KIND          "AdmissionReview"
+#define TREE_BYTES_MAX ((size_t)16 * 1024 * 1024)
+#define UID_MAX        256
+#define MESSAGE_BYTES  1024 /* of one error */
+#define API_VERSION    "admission.k8s.io/v1"
+#define REVIEW_KIND    "AdmissionReview"
 
 const char *as_admission_outcome_get_word(enum as_admission_outcome outcome)
 {
@@ -203,22 +202,34 @@ static int find_object(const char *body, size_t size, struct review *review, str
  * The judgement.
  */
 
-/* Adds the errors and warnings of the object. */
-static bool review_judge(const struct as_settings *settings, const struct as_ruleset *files,
-                         const struct review *review, struct as_diagnostics *diagnostics)
+/* Warnings about what is valid, and does not do what it seems to do. */
+static void review_lint(const struct as_settings *settings, const struct review *review,
+                        struct as_diagnostics *diagnostics)
 {
     AS_CLEANUP(as_ruleset_free_p) struct as_ruleset *ruleset = NULL;
-    (void)files;
+    AS_CLEANUP(as_diagnostics_deinit) struct as_diagnostics known = AS_DIAGNOSTICS_INIT;
+    struct as_settings own = *settings; /* its queries were judged */
+    if (!own.prometheus.url)
+        own.prometheus.url = "of tenants";
+    if (as_policy_compile(&own, review->object, review->object_size, &ruleset, &known) == 0)
+        as_lint_check_policy(&own, ruleset, review->object, review->object_size, diagnostics);
+}
+
+/* Adds the errors and warnings of the object. */
+static bool review_judge(const struct as_settings *settings, const struct review *review,
+                         struct as_diagnostics *diagnostics)
+{
     if (review->object_size > AS_POLICY_SIZE_MAX) {
         as_diagnostics_add(
             diagnostics,
             &(struct as_diagnostic){.file = "", .message = "the object is larger than 256 KiB"});
         return false;
     }
-    if (as_policy_compile(settings, review->object, review->object_size, &ruleset, diagnostics) !=
-        0)
+    const enum as_policy_reason reason =
+        as_policy_judge(settings, review->object, review->object_size, diagnostics);
+    if (reason != AS_POLICY_READY && reason != AS_POLICY_SHADOW)
         return false;
-    as_lint_check_policy(settings, ruleset, review->object, review->object_size, diagnostics);
+    review_lint(settings, review, diagnostics);
     return true;
 }
 
@@ -359,8 +370,7 @@ static void write_answer(const struct review *review, bool is_allowed,
     as_json_end_object(&json);
 }
 
-enum as_admission_outcome as_admission_review(const struct as_settings *settings,
-                                              const struct as_ruleset *files, const char *body,
+enum as_admission_outcome as_admission_review(const struct as_settings *settings, const char *body,
                                               size_t size, struct as_buf *out,
                                               struct as_error *error)
 {
@@ -376,7 +386,7 @@ enum as_admission_outcome as_admission_review(const struct as_settings *settings
     }
     if (find_object(body, size, &review, error) != 0)
         return AS_ADMISSION_INVALID;
-    const bool is_allowed = review_judge(settings, files, &review, &diagnostics);
+    const bool is_allowed = review_judge(settings, &review, &diagnostics);
     write_answer(&review, is_allowed, &diagnostics, out);
     return is_allowed ? AS_ADMISSION_ALLOWED : AS_ADMISSION_DENIED;
 }

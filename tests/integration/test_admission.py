@@ -191,14 +191,20 @@ def test_many_requests_at_once_are_all_answered(admission):
 
 
 def test_plain_http_is_refused(admission):
-    with pytest.raises(OSError):
-        answer = request("POST", admission.url.replace("https", "http"), review(GOOD))
-        assert answer.status != 400
-        raise OSError(answer.text)
+    answer = request("POST", admission.url.replace("https", "http"), review(GOOD))
+    assert (answer.status, "this is an HTTPS port" in answer.text) == (400, True), answer.text
+
+
+def test_the_limits_of_the_administrator_hold(admission):
+    """After a reload too."""
+    admission.daemon.write_config({**admission.config, "objects": {**admission.objects, "max_size": 10}})
+    admission.daemon.reload()
+    eventually(lambda: not admission.send(review(GOOD)).json["response"]["allowed"])
+    said = admission.send(review(GOOD)).json["response"]["status"]["message"]
+    assert said.startswith("spec.target.max: 20 is above 10, the largest size that the administrator allows")
 
 
 def test_the_configuration_in_force_judges(admission):
-    """With a limit of `max` by the administrator, after a reload."""
     guarded = in_shop(POLICY)
     guarded["spec"]["rules"][0].pop("guard")
     assert not admission.send(review(guarded)).json["response"]["allowed"]

@@ -16,7 +16,6 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/decide/ruleset.h>
 #include <alertscaler/rules/settings.h>
 
 #define AS_ADMISSION_BODY_MAX ((size_t)3 * 1024 * 1024) /* as the API server limits its own */
@@ -34,9 +33,8 @@ enum as_admission_outcome {
 };
 const char *as_admission_outcome_get_word(enum as_admission_outcome outcome); /* static memory */
 
-/* Appends the AdmissionReview with the answer, unless INVALID. `files`: the rule set in force. */
-enum as_admission_outcome as_admission_review(const struct as_settings *settings,
-                                              const struct as_ruleset *files, const char *body,
+/* Appends the AdmissionReview with the answer, unless INVALID. */
+enum as_admission_outcome as_admission_review(const struct as_settings *settings, const char *body,
                                               size_t size, struct as_buf *out,
                                               struct as_error *error) AS_MUST_USE;
 

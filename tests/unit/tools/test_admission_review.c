@@ -8,7 +8,6 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/decide/ruleset.h>
 #include <alertscaler/doc/json_tree.h>
 #include <alertscaler/rules/settings.h>
 #include <alertscaler/tools/admission_review.h>
@@ -33,14 +32,15 @@
         RULE("\"scaleUp\":{\"by\":2},\"onResolved\":{\"giveBack\":{}},\"guard\":{\"none\":true}"))
 #define WRONG SPEC("20", RULE("\"scaleUp\":{\"by\":\"much\"}"))
 
-static const struct as_settings settings = {.prometheus.url = "http://prometheus"};
-static const struct as_ruleset no_files;
+static const struct as_settings settings = {
+    .prometheus.url = "http://prometheus",
+    .objects = {.rules_per_policy = 50, .max_size = 40, .allows_unrestricted_queries = true}};
 
 static enum as_admission_outcome review(const char *text, struct as_buf *out,
                                         struct as_error *error)
 {
     const enum as_admission_outcome outcome =
-        as_admission_review(&settings, &no_files, text, strlen(text), out, error);
+        as_admission_review(&settings, text, strlen(text), out, error);
     cr_assert_eq(as_buf_check(out), 0);
     cr_assert_eq(outcome == AS_ADMISSION_INVALID, out->size == 0);
     cr_assert_eq(outcome == AS_ADMISSION_INVALID, *error->text != '\0');
@@ -97,6 +97,13 @@ Test(admission_review, a_warning_comes_with_the_path)
     cr_answered(CREATE(OBJECT("", SPEC("20", RULE("\"scaleTo\":{\"size\":30}")))),
                 AS_ADMISSION_ALLOWED,
                 "\"allowed\":true,\"warnings\":[\"spec.rules[0].scaleTo.size: 30 ");
+}
+
+/* Valid, and more than the administrator allows. */
+Test(admission_review, a_policy_that_may_not_is_denied)
+{
+    cr_answered(CREATE(OBJECT("", SPEC("50", RULE("\"scaleUp\":{\"by\":2}")))), AS_ADMISSION_DENIED,
+                "\"message\":\"spec.target.max: 50 is above 40");
 }
 
 /* So many rules with a warning, and a name of this many bytes in it. */
