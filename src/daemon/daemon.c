@@ -225,6 +225,7 @@ static void daemon_on_effect(void *context, const struct as_effect *effect,
 {
     struct daemon *daemon = context;
     as_metrics_on_effect(daemon->metrics, effect);
+    daemon_policies_on_effect(daemon, effect);
     as_api_on_effect(daemon->api, effect, record, as_system_clock.get_wall(&as_system_clock));
     if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION) {
         as_receiver_on_outcome(daemon->receiver, effect->call_id, effect->notification);
@@ -374,6 +375,15 @@ static bool daemon_on_denied(void *context, const struct as_denied_record *recor
         return false;
     as_shell_record_denied(daemon->shell, record);
     return true;
+}
+
+static void daemon_on_report_timer(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *daemon = context;
+    struct as_view view;
+    daemon_fill_view(daemon, &view);
+    if (!daemon->stopping && !daemon->failed)
+        daemon_policies_report(daemon, &view);
 }
 
 static void daemon_on_poll_timer(evutil_socket_t fd, short what, void *context)
@@ -687,7 +697,7 @@ static int open_rest(struct daemon *daemon, struct as_store *store, struct as_er
     status = open_shell(daemon, store, error);
     if (status != 0)
         return status;
-    daemon_policies_record(daemon);
+    daemon_policies_begin_term(daemon);
     daemon_recover_nodes(daemon);
     return 0;
 }
@@ -1027,6 +1037,7 @@ static void make_events(struct daemon *daemon)
     daemon->watch.timer = new_timer(daemon, daemon_on_watch_timer);
     daemon->reload.timer = new_timer(daemon, daemon_on_reload_timer);
     daemon->policies.timer = new_timer(daemon, daemon_on_policies_timer);
+    daemon->policies.report = new_timer(daemon, daemon_on_report_timer);
     daemon->poll_timer = new_timer(daemon, daemon_on_poll_timer);
 }
 
@@ -1049,6 +1060,7 @@ static void free_events(struct daemon *daemon)
     event_free(daemon->watch.timer);
     event_free(daemon->reload.timer);
     event_free(daemon->policies.timer);
+    event_free(daemon->policies.report);
     event_free(daemon->poll_timer);
     event_base_free(daemon->base);
 }

@@ -13,8 +13,10 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/doc/json_scan.h>
+#include <alertscaler/kube/policy_status.h>
 #include <alertscaler/kube/policy_watch.h>
 #include <alertscaler/rules/policy_set.h>
+#include <alertscaler/runtime/policy_report.h>
 
 #include "daemon_private.h"
 
@@ -50,6 +52,7 @@ static void on_put(void *context, const char *text, size_t size)
     struct daemon *daemon = context;
     struct as_error error = AS_ERROR_INIT;
     bool is_changed = false;
+    as_policy_reports_on_object(daemon->policies.reports, text, size);
     if (as_policy_set_put(daemon->policies.set, text, size, &is_changed, &error) != 0)
         as_log(AS_LOG_ERROR, "a scaling policy cannot be read", AS_F("error", error.text));
     else if (is_changed)
@@ -159,10 +162,52 @@ static bool record_known(void *context, const struct as_scaling_policy *policy)
     return false;
 }
 
-void daemon_policies_record(struct daemon *daemon)
+/*
+ * The status of policies, which the leader writes.
+ */
+
+#define REPORT_EVERY_US (250 * AS_US_PER_MS)
+
+void daemon_policies_begin_term(struct daemon *daemon)
 {
-    if (daemon->policies.set)
-        as_policy_set_visit(daemon->policies.set, record_known, daemon);
+    struct daemon_policies *policies = &daemon->policies;
+    if (!policies->set)
+        return;
+    as_policy_set_visit(policies->set, record_known, daemon);
+    as_policy_reports_begin_term(policies->reports, policies_get_now());
+    daemon_arm(policies->report, REPORT_EVERY_US);
+}
+
+void daemon_policies_on_effect(struct daemon *daemon, const struct as_effect *effect)
+{
+    if (daemon->policies.reports)
+        as_policy_reports_on_effect(daemon->policies.reports, effect,
+                                    as_system_clock.get_wall(&as_system_clock));
+}
+
+static void write_report(void *context, const struct as_scaling_policy *policy, const char *json,
+                         size_t size, bool is_urgent)
+{
+    const struct daemon *daemon = context;
+    as_policy_status_put(daemon->policies.writer, policy->namespace, policy->name, policy->uid,
+                         json, size, is_urgent);
+}
+
+void daemon_policies_report(struct daemon *daemon, const struct as_view *view)
+{
+    struct daemon_policies *policies = &daemon->policies;
+    if (!policies->writer || !view->engine)
+        return;
+    as_policy_reports_step(policies->reports, policies->set, view, write_report, daemon);
+    daemon_arm(policies->report, REPORT_EVERY_US);
+}
+
+static void on_status_written(void *context, const char *namespace, const char *name,
+                              const char *uid)
+{
+    const struct daemon *daemon = context;
+    if (daemon->policies.reports)
+        as_policy_reports_on_written(daemon->policies.reports, namespace, name, uid);
 }
 
 void daemon_policies_join(struct daemon *daemon)
@@ -232,10 +277,13 @@ int daemon_policies_start(struct daemon *daemon, struct as_error *error)
     as_kube_client_init(&policies->client, env, policies->access);
     if (!policies->set) {
         policies->set = as_policy_set_new();
+        policies->reports = as_policy_reports_new();
         policies->due = AS_MONO_NEVER;
         policies->has_synced = false;
     }
     policies->started = policies_get_now();
+    policies->writer = as_policy_status_writer_new(&policies->client, on_status_written, daemon);
+    as_policy_reports_begin_term(policies->reports, policies->started);
     policies->watch = as_policy_watch_start(&policies->client, &settings->objects,
                                             daemon_get_seed(), &policies_listener, daemon);
     return 0;
@@ -247,6 +295,7 @@ void daemon_policies_stop(struct daemon *daemon)
     if (!policies->watch)
         return;
     policies->watch = as_policy_watch_stop(policies->watch);
+    policies->writer = as_policy_status_writer_free(policies->writer);
     as_kube_client_deinit(&policies->client);
     policies->access = as_kube_access_free(policies->access);
 }
@@ -254,6 +303,7 @@ void daemon_policies_stop(struct daemon *daemon)
 void daemon_policies_forget(struct daemon *daemon)
 {
     daemon_policies_stop(daemon);
+    daemon->policies.reports = as_policy_reports_free(daemon->policies.reports);
     daemon->policies.set = as_policy_set_free(daemon->policies.set);
     daemon->policies.rules = NULL;
 }

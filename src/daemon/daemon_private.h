@@ -105,7 +105,9 @@ struct daemon_halt {
     struct event *timer;
 };
 
+struct as_policy_reports;
 struct as_policy_set;
+struct as_policy_status_writer;
 struct as_policy_watch;
 
 struct daemon_policies { /* all NULL unless `objects.enabled` */
@@ -114,9 +116,12 @@ struct daemon_policies { /* all NULL unless `objects.enabled` */
     struct as_kube_access *access;
     struct as_kube_client client; /* if there is a watch */
     struct as_policy_watch *watch;
-    as_mono_time started;       /* the watch */
-    char error[AS_ERROR_SIZE];  /* of the watch, as logged; "" */
-    bool has_synced;            /* all policies were listed once */
+    struct as_policy_reports *reports;      /* with the set */
+    struct as_policy_status_writer *writer; /* with the watch */
+    struct event *report;                   /* timer, while we lead */
+    as_mono_time started;                   /* the watch */
+    char error[AS_ERROR_SIZE];              /* of the watch, as logged; "" */
+    bool has_synced;                        /* all policies were listed once */
     as_mono_time earliest, due; /* of the next join; due: AS_MONO_NEVER: none is planned */
     struct event *timer;
 };
@@ -208,7 +213,11 @@ void daemon_messages_close(struct daemon *daemon);
 const struct as_ruleset *daemon_get_rules(const struct daemon *daemon); /* in force */
 /* Joins the policies with the present configuration. Before the engine gets its rules. */
 void daemon_policies_join(struct daemon *daemon);
-void daemon_policies_record(struct daemon *daemon); /* all, after the start of the shell */
+/* After the start of the shell: records all policies, and begins to report their status. */
+void daemon_policies_begin_term(struct daemon *daemon);
+/* Writes the status of policies that is due. */
+void daemon_policies_report(struct daemon *daemon, const struct as_view *view);
+void daemon_policies_on_effect(struct daemon *daemon, const struct as_effect *effect);
 void daemon_on_policies_timer(evutil_socket_t fd, short what, void *context);
 /* The first list may come soon: the state must not be opened yet. */
 bool daemon_policies_are_awaited(const struct daemon *daemon) AS_MUST_USE;
