@@ -29,16 +29,21 @@ static as_mono_time policies_get_now(void)
     return as_system_clock.get_mono(&as_system_clock);
 }
 
-/* A join soon, after a change. */
-static void policies_plan(struct daemon *daemon)
+static void policies_plan_at(struct daemon *daemon, as_mono_time due)
 {
     struct daemon_policies *policies = &daemon->policies;
-    const as_mono_time soon = {policies_get_now().us + JOIN_SOON_US};
-    const as_mono_time due = policies->earliest.us > soon.us ? policies->earliest : soon;
     if (policies->due.us <= due.us)
         return;
     policies->due = due;
     daemon_arm(policies->timer, due.us - policies_get_now().us);
+}
+
+/* A join soon, after a change. */
+static void policies_plan(struct daemon *daemon)
+{
+    const as_mono_time soon = {policies_get_now().us + JOIN_SOON_US};
+    const as_mono_time earliest = daemon->policies.earliest;
+    policies_plan_at(daemon, earliest.us > soon.us ? earliest : soon);
 }
 
 static void on_list_begin(void *context, const char *namespace)
@@ -53,10 +58,13 @@ static void on_put(void *context, const char *text, size_t size)
     struct as_error error = AS_ERROR_INIT;
     bool is_changed = false;
     as_policy_reports_on_object(daemon->policies.reports, text, size);
-    if (as_policy_set_put(daemon->policies.set, text, size, &is_changed, &error) != 0)
+    if (as_policy_set_put(daemon->policies.set, text, size, policies_get_now(), &is_changed,
+                          &error) != 0)
         as_log(AS_LOG_ERROR, "a scaling policy cannot be read", AS_F("error", error.text));
     else if (is_changed)
         policies_plan(daemon);
+    else
+        policies_plan_at(daemon, as_policy_set_get_deadline(daemon->policies.set));
 }
 
 static void record_removed(void *context, const struct as_scaling_policy *policy)

@@ -64,6 +64,10 @@ struct policy_entry {
     bool is_judged;               /* by a join, since its generation came */
     bool is_in_force;             /* since the last join */
     bool is_listed;               /* in the list under way */
+    char *pending;                /* the object's newest text, if it changes too often; else NULL */
+    size_t pending_size;
+    as_mono_time minute, taken; /* of its changes: when the count began; the last one in force */
+    unsigned changes;           /* since then */
     UT_hash_handle hh;
 };
 
@@ -121,6 +125,7 @@ static void entry_free(struct as_policy_set *set, struct policy_entry *entry)
     set->text_bytes -= entry->policy.text_size;
     compiled_drop(entry->compiled);
     compiled_drop(entry->former);
+    free(entry->pending);
     free_const(entry->policy.text);
     free(entry->judgement);
     free(entry);
@@ -232,6 +237,8 @@ static void entry_succeed(struct policy_entry *entry, struct policy_entry *forme
         return;
     entry->policy.rival = was.rival;
     former->policy.rival = NULL;
+    entry->minute = former->minute;
+    entry->changes = former->changes;
     if (entry->policy.generation != was.generation) {
         struct compiled **last = former->former ? &former->former : &former->compiled;
         entry->former = former->is_in_force || former->former ? *last : NULL;
@@ -254,8 +261,30 @@ static void entry_succeed(struct policy_entry *entry, struct policy_entry *forme
     former->compiled = former->former = NULL;
 }
 
-int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, bool *changed_out,
-                      struct as_error *error)
+/* Whether the change must wait: its object changes too often. */
+static bool is_too_often(struct policy_entry *former, as_mono_time now)
+{
+    if (now.us - former->minute.us >= AS_US_PER_MIN) {
+        former->minute = now;
+        former->changes = 0;
+    }
+    former->changes++;
+    return former->changes > AS_POLICY_CHANGES_MAX && now.us - former->taken.us < AS_POLICY_SLOW_US;
+}
+
+static void keep_pending(struct as_policy_set *set, struct policy_entry *entry, const char *text,
+                         size_t size)
+{
+    const as_mono_time due = {entry->taken.us + AS_POLICY_SLOW_US};
+    free(entry->pending);
+    entry->pending = as_xstrndup(text, size);
+    entry->pending_size = size;
+    if (due.us < set->deadline.us)
+        set->deadline = due;
+}
+
+int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, as_mono_time now,
+                      bool *changed_out, struct as_error *error)
 {
     static const struct tree_part parts[] = {
         {.name = "apiVersion"}, {.name = "kind"}, {.name = "metadata"}, {0}};
@@ -272,12 +301,21 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
     HASH_FIND_STR(set->entries, entry->policy.id, former);
     *changed_out = !former || !policy_is_same(&former->policy, &entry->policy);
     entry->is_listed = true;
+    if (former && *changed_out && is_too_often(former, now)) {
+        keep_pending(set, former, text, size);
+        *changed_out = false;
+    } else if (former && !*changed_out) { /* it is as before its pending changes */
+        free(former->pending);
+        former->pending = NULL;
+    }
     if (former && !*changed_out) {
         former->is_listed = true;
         set->text_bytes += entry->policy.text_size;
         entry_free(set, entry);
         return 0;
     }
+    entry->taken = now;
+    entry->minute = now;
     if (former) {
         entry_succeed(entry, former);
         HASH_DEL(set->entries, former);
@@ -880,17 +918,37 @@ static void forget_compiled(struct as_policy_set *set, const struct as_settings 
     set->settings = settings;
 }
 
+/* Takes what has waited long enough. */
+static void take_pending(struct as_policy_set *set, as_mono_time now)
+{
+    struct policy_entry *entry, *next;
+    HASH_ITER (hh, set->entries, entry, next) {
+        struct as_error ignored = AS_ERROR_INIT; /* the text was read before */
+        bool is_changed;
+        if (!entry->pending || now.us - entry->taken.us < AS_POLICY_SLOW_US)
+            continue;
+        AS_CLEANUP(as_free_p) char *text = entry->pending;
+        entry->pending = NULL;
+        if (as_policy_set_put(set, text, entry->pending_size, now, &is_changed, &ignored) != 0)
+            abort();
+    }
+}
+
 static void note_deadline(struct as_policy_set *set, const struct policy_entry *entry,
                           as_mono_time now)
 {
     const as_mono_time end = {as_time_add(entry->broken.us, AS_POLICY_KEEP_US)};
+    const as_mono_time due = {entry->taken.us + AS_POLICY_SLOW_US};
     if (entry->broken.us != AS_MONO_NEVER.us && end.us > now.us && end.us < set->deadline.us)
         set->deadline = end;
+    if (entry->pending && due.us < set->deadline.us)
+        set->deadline = due;
 }
 
 const struct as_ruleset *as_policy_set_join(struct as_policy_set *set,
                                             const struct as_policy_join *join)
 {
+    take_pending(set, join->now);
     const size_t count = HASH_COUNT(set->entries);
     struct policy_entry **entries = as_xcalloc(count + 1, sizeof(struct policy_entry *));
     struct policy_entry **with_rules = as_xcalloc(count + 1, sizeof(struct policy_entry *));

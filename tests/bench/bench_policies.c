@@ -45,8 +45,9 @@ static void put(struct as_policy_set *set, int number, int generation)
     AS_CLEANUP(as_free_p)
     char *text = as_xasprintf(OBJECT, number / PER_SPACE, number, number, generation, number);
     struct as_error error = AS_ERROR_INIT;
+    const as_mono_time now = {AS_US_PER_MIN * generation};
     bool is_changed;
-    if (as_policy_set_put(set, text, strlen(text), &is_changed, &error) != 0)
+    if (as_policy_set_put(set, text, strlen(text), now, &is_changed, &error) != 0)
         abort();
 }
 

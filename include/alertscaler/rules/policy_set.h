@@ -65,10 +65,14 @@ struct as_policy_set *as_policy_set_free(struct as_policy_set *set);
 /*
  * Adds or replaces a policy: the object's JSON as the API server sends it. True: it changes what is
  * in force, or may. A new resourceVersion or status alone changes nothing, nor do labels and
- * annotations that are not read. -EBADMSG with an error: the text has no namespace and name.
+ * annotations that are not read. A policy with more than AS_POLICY_CHANGES_MAX changes a minute is
+ * taken once in AS_POLICY_SLOW_US, by a join. -EBADMSG with an error: the text has no namespace and
+ * name.
  */
-int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, bool *changed_out,
-                      struct as_error *error) AS_MUST_USE;
+#define AS_POLICY_CHANGES_MAX 6
+#define AS_POLICY_SLOW_US     (10 * AS_US_PER_S)
+int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, as_mono_time now,
+                      bool *changed_out, struct as_error *error) AS_MUST_USE;
 /* True: there was one. */
 bool as_policy_set_remove(struct as_policy_set *set, const char *namespace, const char *name);
 /* Around the objects of a whole list: those that were not put in between are removed. */
@@ -97,7 +101,8 @@ struct as_policy_join {
 };
 const struct as_ruleset *as_policy_set_join(struct as_policy_set *set,
                                             const struct as_policy_join *join);
-/* When to join again at the latest. AS_MONO_NEVER: only after a change. */
+/* When to join again at the latest; a put or a join may change it. AS_MONO_NEVER: only after a
+ * change. */
 as_mono_time as_policy_set_get_deadline(const struct as_policy_set *set);
 
 /* What else scales the policy's target, "HorizontalPodAutoscaler web"; NULL: nothing. The policy

@@ -28,6 +28,8 @@ static struct as_settings make_settings(void)
     };
 }
 
+static as_mono_time now; /* of what a test puts */
+
 /* `day` is that of the creation. */
 static bool put_object(struct as_policy_set *set, const char *namespace, const char *name, int day,
                        int generation, const char *annotations, const char *target,
@@ -42,7 +44,8 @@ static bool put_object(struct as_policy_set *set, const char *namespace, const c
         namespace, name, name, generation, day, annotations, target, rules);
     struct as_error error = AS_ERROR_INIT;
     bool changed = false;
-    cr_assert_eq(as_policy_set_put(set, text, strlen(text), &changed, &error), 0, "%s", error.text);
+    cr_assert_eq(as_policy_set_put(set, text, strlen(text), now, &changed, &error), 0, "%s",
+                 error.text);
     return changed;
 }
 
@@ -230,12 +233,12 @@ Test(policy_set, what_cannot_be_used_has_a_reason)
     struct as_policy_set *set = as_policy_set_new();
     struct as_error error = AS_ERROR_INIT;
     bool changed;
-    cr_expect_eq(as_policy_set_put(set, "{\"metadata\":{}}", 15, &changed, &error), -EBADMSG);
-    cr_expect_eq(as_policy_set_put(set, "[", 1, &changed, &error), -EBADMSG);
+    cr_expect_eq(as_policy_set_put(set, "{\"metadata\":{}}", 15, now, &changed, &error), -EBADMSG);
+    cr_expect_eq(as_policy_set_put(set, "[", 1, now, &changed, &error), -EBADMSG);
     (void)put_object(set, "shop", "a", 1, 1, "", TARGET, RULE);
     (void)put_object(set, "shop", "b", 2, 1, "", TARGET, RULE);
     static const char bare[] = "{\"metadata\":{\"namespace\":\"a\",\"name\":\"a\"}}";
-    cr_assert_eq(as_policy_set_put(set, bare, strlen(bare), &changed, &error), 0);
+    cr_assert_eq(as_policy_set_put(set, bare, strlen(bare), now, &changed, &error), 0);
     (void)join(set, &settings, &no_files, 0);
     cr_reason(set, "shop/b", AS_POLICY_TOO_MANY, "older policies");
     settings.objects.max_policies = 10;
@@ -304,5 +307,24 @@ Test(policy_set, another_autoscaler_of_the_object_pauses)
                      RULE);
     all = join(set, &settings, &no_files, 0);
     cr_expect_eq(all->targets[0].policy->paused, AS_WAYS_NONE);
+    as_policy_set_free(set);
+}
+
+Test(policy_set, a_policy_that_changes_too_often_is_slow)
+{
+    const struct as_settings settings = make_settings();
+    struct as_policy_set *set = as_policy_set_new();
+    for (int generation = 1; generation <= 7; generation++)
+        cr_expect(put_object(set, "shop", "web", 1, generation, "", TARGET, RULE));
+    now.us = AS_US_PER_S;
+    cr_expect_not(put_object(set, "shop", "web", 1, 8, "", TARGET, RULE));
+    cr_expect_not(put_object(set, "shop", "web", 1, 9, "", TARGET, RULE));
+    cr_expect_eq(as_policy_set_get_deadline(set).us, 10 * AS_US_PER_S);
+    const struct as_policy_join early = {&settings, &no_files, {9 * AS_US_PER_S}, true};
+    const struct as_policy_join late = {&settings, &no_files, {10 * AS_US_PER_S}, true};
+    cr_expect_eq(as_policy_set_join(set, &early)->targets[0].policy->generation, 7);
+    cr_expect_eq(as_policy_set_get_deadline(set).us, 10 * AS_US_PER_S);
+    cr_expect_eq(as_policy_set_join(set, &late)->targets[0].policy->generation, 9);
+    cr_expect_eq(as_policy_set_get_deadline(set).us, AS_MONO_NEVER.us);
     as_policy_set_free(set);
 }

@@ -137,8 +137,8 @@ static void put_text(const char *text)
 {
     struct as_error error = AS_ERROR_INIT;
     bool is_changed;
-    cr_assert_eq(as_policy_set_put(set, text, strlen(text), &is_changed, &error), 0, "%s",
-                 error.text);
+    cr_assert_eq(as_policy_set_put(set, text, strlen(text), (as_mono_time){0}, &is_changed, &error),
+                 0, "%s", error.text);
     as_policy_reports_on_object(reports, text, strlen(text));
 }
 
