@@ -88,7 +88,7 @@ static void webhook_end_round(struct as_webhook_certificate *self)
 static void webhook_fail(struct as_webhook_certificate *self, const struct as_error *error)
 {
     if (strcmp(self->error.text, error->text) != 0)
-        as_log(AS_LOG_WARN, "the certificate of the admission webhook is not looked after",
+        as_log(AS_LOG_WARN, "the certificate of the admission webhook cannot be made or renewed",
                AS_F("error", error->text));
     self->error = *error;
     webhook_rest(self, SOON_US);

@@ -350,3 +350,128 @@ class TestKubernetes:
         assert done.returncode != 0 and f'failed calling webhook "{WEBHOOK}"' in done.stderr
         webhook(admission.url, admission.authority, policy="Ignore")
         eventually(lambda: asked(bare(WRONG)).returncode == 0)
+
+
+# The certificate that the leader makes.
+
+SECRET_RULES = [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["alertscaler-admission"], "verbs": ["get", "create", "patch"]},
+                {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
+                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "update"]}]
+HOOK_RULES = [{"apiGroups": ["admissionregistration.k8s.io"], "resources": ["validatingwebhookconfigurations"],
+               "resourceNames": [NAME], "verbs": ["get", "patch"]},
+              {"apiGroups": ["alertscaler.io"], "resources": ["scalingpolicies"], "verbs": ["get", "list", "watch"]},
+              {"apiGroups": ["alertscaler.io"], "resources": ["scalingpolicies/status"], "verbs": ["patch"]}]
+
+
+class Replica:
+    def __init__(self, make_daemon, kubeconfig, namespace, name):
+        self.port = free_port()
+        self.url = f"https://127.0.0.1:{self.port}/admission"
+        self.daemon = make_daemon(name=name, start=False, rules=NOTHING, env={"POD_NAME": name}, config={
+            "clusters": {"default": {"kubeconfig": str(kubeconfig)}},
+            "state": {"store": "kubernetes", "namespace": namespace, "lease": {
+                "duration": "5s", "renew_deadline": "3s", "retry_period": "500ms"}},
+            "prometheus": {"url": "http://127.0.0.1:1"},
+            "objects": {**OBJECTS, "admission": {"address": f"127.0.0.1:{self.port}"}}})
+
+    def start(self):
+        self.daemon.process.start()
+        eventually(lambda: self.daemon.get("/-/healthy").ok)
+        return self
+
+    def served(self):
+        return ssl.get_server_certificate(("127.0.0.1", self.port))
+
+
+@pytest.fixture
+def make_replica(make_daemon, control_plane, definition, namespace):        # noqa: F811
+    """Replicas with the rights of the guide and no others."""
+    plane = control_plane
+    plane.create_account(namespace, NAME)
+    plane.grant(namespace, NAME, SECRET_RULES)
+    plane.grant(namespace, NAME, HOOK_RULES, cluster_wide=True)
+    yield lambda name: Replica(make_daemon, plane.write_kubeconfig(name, token=plane.account_token(namespace, NAME)), namespace, name)
+    for kind in ("clusterrole", "clusterrolebinding"):
+        plane.kubectl("delete", kind, f"{namespace}-{NAME}")
+
+
+def secret_of(control_plane, namespace):
+    answer = control_plane.admin.request("GET", f"/api/v1/namespaces/{namespace}/secrets/alertscaler-admission")
+    return {key: base64.b64decode(value).decode() for key, value in answer.json["data"].items()} if answer.ok else None
+
+
+@pytest.mark.kubernetes
+@pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions")
+class TestCertificate:
+    def test_the_leader_makes_it_and_all_replicas_use_it(self, make_replica, webhook, apply, control_plane, namespace):     # noqa: F811
+        first = make_replica("first").start()
+        webhook(first.url)
+        eventually(lambda: "spec.rules[0].match[0]: " in apply(bare(WRONG)).stderr, what="the API server trusts the leader")
+        assert apply(bare(GOOD)).returncode == 0
+        secret = secret_of(control_plane, namespace)
+        assert secret.keys() == {"ca.crt", "tls.crt", "tls.key"} and first.served() == secret["tls.crt"]
+        second = make_replica("second").start()
+        eventually(lambda: second.served() == secret["tls.crt"], what="the follower reads the Secret")
+        assert second.daemon.get("/-/ready").status == 503
+        webhook(second.url)
+        eventually(lambda: "spec.rules[0].match[0]: " in apply(bare(WRONG)).stderr, what="the API server trusts the follower")
+        assert secret_of(control_plane, namespace) == secret
+        for replica in (first, second):
+            assert "PRIVATE KEY" not in replica.daemon.process.log_text()
+            assert secret["tls.key"].splitlines()[1] not in replica.daemon.process.log_text()
+        state = control_plane.admin.request("GET", f"/api/v1/namespaces/{namespace}/configmaps").text
+        assert secret["tls.key"].splitlines()[1] not in state
+
+    def test_another_leader_goes_on_with_it(self, make_replica, webhook, apply, control_plane, namespace):      # noqa: F811
+        first, second = make_replica("first").start(), make_replica("second")
+        webhook(first.url)
+        eventually(lambda: "spec.rules[0].match[0]: " in apply(bare(WRONG)).stderr)
+        secret = secret_of(control_plane, namespace)
+        first.daemon.kill()
+        second.start()
+        webhook(second.url)     # without caBundle again, as a deployment may write it
+        control_plane.kubectl("patch", "validatingwebhookconfiguration", NAME, "--type=json", "-p",
+                              '[{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": ""}]')
+        eventually(lambda: "spec.rules[0].match[0]: " in apply(bare(WRONG)).stderr, timeout=150, what="the new leader writes caBundle")
+        assert secret_of(control_plane, namespace) == secret
+
+    def test_an_expired_certificate_is_replaced(self, make_replica, webhook, apply, control_plane, namespace, tmp_path):    # noqa: F811
+        old = Authority(tmp_path / "old-pki")
+        certificate, key = old.issue("old", days=0)
+        control_plane.kubectl("create", "secret", "generic", "alertscaler-admission", "-n", namespace, "--type=kubernetes.io/tls",
+                              f"--from-file=tls.crt={certificate}", f"--from-file=tls.key={key}", f"--from-file=ca.crt={old.certificate}")
+        replica = make_replica("first").start()
+        webhook(replica.url, old)
+        eventually(lambda: "spec.rules[0].match[0]: " in apply(bare(WRONG)).stderr, what="a new certificate")
+        secret = secret_of(control_plane, namespace)
+        assert secret["tls.crt"] != certificate.read_text() and secret["ca.crt"] != old.certificate.read_text()
+        assert replica.served() == secret["tls.crt"]
+
+    def test_another_address_gets_another_certificate(self, make_replica, webhook, apply, control_plane, namespace):    # noqa: F811
+        """Both authorities are trusted: a replica may have the old certificate for a minute."""
+        replica = make_replica("first").start()
+        webhook(replica.url)
+        eventually(lambda: "spec.rules[0].match[0]: " in apply(bare(WRONG)).stderr)
+        before = secret_of(control_plane, namespace)
+        webhook(replica.url.replace("127.0.0.1", "localhost"))
+        eventually(lambda: "spec.rules[0].match[0]: " in apply(bare(WRONG)).stderr, timeout=150)
+        after = secret_of(control_plane, namespace)
+        assert after["tls.crt"] != before["tls.crt"]
+        assert after["ca.crt"].endswith(before["ca.crt"]) and after["ca.crt"].count("BEGIN CERTIFICATE") == 2
+
+    def test_without_the_rights_it_says_so(self, make_daemon, control_plane, definition, namespace):        # noqa: F811
+        control_plane.create_account(namespace, NAME)
+        control_plane.grant(namespace, NAME, SECRET_RULES[1:])
+        kubeconfig = control_plane.write_kubeconfig("poor", token=control_plane.account_token(namespace, NAME))
+        replica = Replica(make_daemon, kubeconfig, namespace, "poor").start()
+        eventually(lambda: "the certificate of the admission webhook cannot be made or renewed" in replica.daemon.process.log_text())
+        assert "reading the Secret alertscaler-admission: HTTP 403" in replica.daemon.process.log_text()
+        time.sleep(11)
+        assert replica.daemon.process.log_text().count("cannot be made or renewed") == 1
+
+
+def test_without_files_it_needs_a_cluster(make_daemon):
+    daemon = make_daemon(rules=NOTHING, start=False, config={"objects": {**OBJECTS, "admission": {"address": "127.0.0.1:0"}}})
+    daemon.process.start()
+    assert daemon.process.popen.wait(60) == 1
+    assert "objects.admission: without cert_file and key_file, the certificate is in the cluster: " in daemon.process.log_text()

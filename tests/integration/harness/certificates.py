@@ -18,8 +18,8 @@ class Authority:
                  "-subj", f"/CN={name}", "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature",
                  "-keyout", self.key, "-out", self.certificate)
 
-    def issue(self, name, subject=None, alternative_names="DNS:localhost,IP:127.0.0.1", usage="serverAuth"):
-        """Files of a new certificate and its key. usage is serverAuth or clientAuth."""
+    def issue(self, name, subject=None, alternative_names="DNS:localhost,IP:127.0.0.1", usage="serverAuth", days=2):
+        """Files of a new certificate and its key. usage is serverAuth or clientAuth. days 0: it has expired."""
         certificate, key = self.directory / f"{name}.crt", self.directory / f"{name}.key"
         request, extensions = self.directory / f"{name}.csr", self.directory / f"{name}.ext"
         lines = [f"extendedKeyUsage={usage}", "keyUsage=critical,digitalSignature"]
@@ -29,7 +29,7 @@ class Authority:
         _openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                  "-subj", subject or f"/CN={name}", "-keyout", key, "-out", request)
         _openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial",
-                 "-days", "2", "-extfile", extensions, "-out", certificate)
+                 "-days", days, "-extfile", extensions, "-out", certificate)
         return certificate, key
 
     def context(self):
