@@ -112,7 +112,7 @@ static void admission_handle(void *context, struct as_http_exchange *exchange)
     const char *body = as_http_exchange_get_body(exchange, &size);
     const enum as_admission_outcome outcome =
         as_admission_review(&config->settings, body, size, &answer, &error);
-    as_metrics_on_admission(admission->daemon->metrics, as_admission_outcome_get_word(outcome));
+    as_metrics_on_admission(admission->daemon->metrics, as_admission_outcome_get_word(outcome), 1);
     request_leave(as_http_exchange_get_data(exchange));
     if (outcome == AS_ADMISSION_INVALID)
         as_reply_text(exchange, 400, NULL, "%s", error.text);
@@ -279,10 +279,14 @@ int daemon_admission_open(struct daemon *daemon, struct as_error *error)
     int status = admission_use_certificate(admission, settings, error);
     if (status == 0)
         status = admission_listen(admission, error);
-    if (status == 0)
-        as_log(AS_LOG_INFO, "listening for admission reviews", AS_F("address", admission->address),
-               AS_FI("port", as_http_server_get_port(admission->server)));
-    return status;
+    if (status != 0)
+        return status;
+    for (int i = 0; i < AS_ADMISSION_OUTCOME_COUNT; i++)
+        as_metrics_on_admission(daemon->metrics,
+                                as_admission_outcome_get_word((enum as_admission_outcome)i), 0);
+    as_log(AS_LOG_INFO, "listening for admission reviews", AS_F("address", admission->address),
+           AS_FI("port", as_http_server_get_port(admission->server)));
+    return 0;
 }
 
 static void admission_check_address(struct daemon_admission *admission, const char *address)

@@ -778,9 +778,9 @@ void as_metrics_on_http_drop(struct as_metrics *metrics, const char *reason)
     metrics_add(metrics, METRIC_HTTP_DROPPED, VALUES(reason), 1);
 }
 
-void as_metrics_on_admission(struct as_metrics *metrics, const char *outcome)
+void as_metrics_on_admission(struct as_metrics *metrics, const char *outcome, uint64_t count)
 {
-    metrics_add(metrics, METRIC_ADMISSION_REVIEWS, VALUES(outcome), 1);
+    metrics_add(metrics, METRIC_ADMISSION_REVIEWS, VALUES(outcome), (double)count);
 }
 
 void as_metrics_on_client(struct as_metrics *metrics, const char *client_name,

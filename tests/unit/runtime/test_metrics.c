@@ -616,6 +616,18 @@ Test(metrics, show_rules_whose_queries_fail)
     expect_line("alertscaler_rule_query_error{rule=\"slow\"} 0");
 }
 
+Test(metrics, count_reviews_of_policies)
+{
+    print(AS_METRICS_TEXT);
+    expect_none("alertscaler_admission_reviews_total{");
+    as_metrics_on_admission(world.metrics, "denied", 0);
+    as_metrics_on_admission(world.metrics, "allowed", 1);
+    as_metrics_on_admission(world.metrics, "allowed", 1);
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_admission_reviews_total{outcome=\"denied\"} 0");
+    expect_line("alertscaler_admission_reviews_total{outcome=\"allowed\"} 2");
+}
+
 Test(metrics, show_what_waits_for_a_person)
 {
     world.ruleset->rules[0].approval =
