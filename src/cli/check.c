@@ -1407,10 +1407,12 @@ static const struct as_option check_options[] = {
 const struct as_command as_command_check = {
     .name = "check",
     .operands = "[FILE...]",
-    .summary = "Checks configurations and rule files.",
+    .summary = "Checks configurations, rule files and scaling policies.",
     .help =
         "A configuration is checked with the rule files it names. Rule files given as FILE are\n"
-        "checked together, without the clusters and providers of a configuration.\n"
+        "checked together, without the clusters and providers of a configuration. A FILE may have\n"
+        "scaling policies: one or several documents, in which other objects are passed over. A\n"
+        "folder stands for its rule files and policies.\n"
         "The file of --web.config.file is checked alone if there is no configuration.\n"
         "The files that a configuration names (tokens, certificates, kubeconfig) are checked too: "
         "an\n"

@@ -6,9 +6,7 @@
  * options and operands in any order; "--" ends the options. An option given twice is an error
  * unless it repeats: one value would be ignored.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -398,41 +396,6 @@ int as_cli_fail(const struct as_args *args, const char *format, ...)
 
 #define SEED 1
 
-struct paths {
-    char **items;
-    size_t count, capacity;
-};
-
-static void paths_deinit(struct paths *paths)
-{
-    for (size_t i = 0; i < paths->count; i++)
-        free(paths->items[i]);
-    free(paths->items);
-}
-
-static int is_rule_file(const struct dirent *entry)
-{
-    return fnmatch("*.yaml", entry->d_name, FNM_PERIOD) == 0 ||
-           fnmatch("*.yml", entry->d_name, FNM_PERIOD) == 0;
-}
-
-static int list_folder(const char *folder, struct paths *paths)
-{
-    struct dirent **entries = NULL;
-    int count = scandir(folder, &entries, is_rule_file, alphasort);
-
-    if (count < 0)
-        return -errno;
-    for (int i = 0; i < count; i++) {
-        paths->items =
-            as_xgrow(paths->items, paths->count, &paths->capacity, sizeof(*paths->items));
-        paths->items[paths->count++] = as_xasprintf("%s/%s", folder, entries[i]->d_name);
-        free(entries[i]);
-    }
-    free(entries);
-    return 0;
-}
-
 /* With the settings of a given configuration, else with all defaults. */
 static int rules_load_files(const struct as_args *args, const char *const *paths, size_t count,
                             struct as_config **config_out, struct as_diagnostics *diagnostics)
@@ -445,24 +408,6 @@ static int rules_load_files(const struct as_args *args, const char *const *paths
     if (status < 0)
         (void)as_cli_fail(args, "%s: %s", settings, as_errno_get_text(status));
     return status;
-}
-
-static int load_folder(const struct as_args *args, const char *folder,
-                       struct as_config **config_out, struct as_diagnostics *diagnostics)
-{
-    AS_CLEANUP(paths_deinit) struct paths paths = {0};
-    int status = list_folder(folder, &paths);
-
-    if (!status && paths.count == 0) {
-        (void)as_cli_fail(args, "%s: no *.yaml or *.yml in this folder", folder);
-        return -ENOENT;
-    }
-    if (status) {
-        (void)as_cli_fail(args, "%s: %s", folder, as_errno_get_text(status));
-        return status;
-    }
-    return rules_load_files(args, (const char *const *)paths.items, paths.count, config_out,
-                            diagnostics);
 }
 
 static int end_loading(struct as_diagnostics *diagnostics, int status)
@@ -481,9 +426,7 @@ int rules_load(const struct as_args *args, const char *path, struct as_config **
 
     if (stat(path, &info))
         return as_cli_fail(args, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(info.st_mode))
-        status = load_folder(args, path, config_out, &diagnostics);
-    else if (as_config_find_kind(path) == AS_CONFIG_RULES)
+    if (as_config_find_kind(path) == AS_CONFIG_RULES)
         status = rules_load_files(args, &path, 1, config_out, &diagnostics);
     else if ((status = as_config_load(path, config_out, &diagnostics)) < 0)
         (void)as_cli_fail(args, "%s: %s", path, as_errno_get_text(status));

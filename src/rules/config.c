@@ -5,7 +5,9 @@
  */
 #include <alertscaler/rules/config.h>
 
+#include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <glob.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -175,13 +177,32 @@ static void check_access_patterns(struct loader *loader, const struct as_ruleset
  * file must exist.
  */
 
+static bool config_is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Of a file that cannot be parsed. */
+static bool config_names_policy(const char *path)
+{
+    AS_CLEANUP(as_free_p) char *text = NULL;
+    size_t size = 0;
+    return as_file_read(path, AS_YAML_SIZE_MAX, &text, &size) == 0 &&
+           memmem(text, size, AS_POLICY_KIND, strlen(AS_POLICY_KIND));
+}
+
 enum as_config_kind as_config_find_kind(const char *path)
 {
     struct as_diagnostics ignored = AS_DIAGNOSTICS_INIT;
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
-    int status = as_rule_file_load(path, &ignored, &tree);
+    if (config_is_folder(path))
+        return AS_CONFIG_RULES;
+    const int status = as_rule_file_load(path, &ignored, &tree);
     as_diagnostics_deinit(&ignored);
-    const struct as_yaml_node *root = status >= 0 ? as_yaml_get_root(tree) : NULL;
+    if (status < 0)
+        return config_names_policy(path) ? AS_CONFIG_RULES : AS_CONFIG_SETTINGS;
+    const struct as_yaml_node *root = as_yaml_get_root(tree);
     bool is_rules = as_yaml_find(root, "rules") || as_yaml_find(root, "targets");
     return is_rules ? AS_CONFIG_RULES : AS_CONFIG_SETTINGS;
 }
@@ -664,6 +685,36 @@ static int config_load(struct loading *loading, struct as_config **config_out)
     return AS_CONFIG_OK;
 }
 
+static int config_is_yaml(const struct dirent *entry)
+{
+    return fnmatch("*.yaml", entry->d_name, FNM_PERIOD) == 0 ||
+           fnmatch("*.yml", entry->d_name, FNM_PERIOD) == 0;
+}
+
+/* The rule files and policies of a folder, in the order of their names. Manifests of other objects
+ * are passed over. */
+static void config_add_folder(struct loading *loading, const char *folder)
+{
+    struct dirent **entries = NULL;
+    const size_t before = loading->files.count;
+    const int count = scandir(folder, &entries, config_is_yaml, alphasort);
+    AS_CLEANUP(as_free_p)
+    char *message = count < 0 ? as_xasprintf("cannot read the folder: %s", strerror(errno))
+                    : count == 0
+                        ? as_xstrdup("no *.yaml or *.yml in this folder")
+                        : as_xstrdup("no rule file, and no " AS_POLICY_KIND ", in this folder");
+    for (int i = 0; i < count; i++) {
+        AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s/%s", folder, entries[i]->d_name);
+        if (!as_rule_file_is_other(path))
+            rule_files_add(&loading->files, path);
+        free(entries[i]);
+    }
+    free(entries);
+    if (loading->files.count == before)
+        as_diagnostics_add(loading->diagnostics,
+                           &(struct as_diagnostic){.file = folder, .message = message});
+}
+
 /* Loads the configuration at `path`, or an empty one, with its own rule files or `rules`. */
 static int load_all(const char *path, const char *const *rules, size_t count,
                     struct as_config **config_out, struct as_diagnostics *diagnostics)
@@ -681,8 +732,12 @@ static int load_all(const char *path, const char *const *rules, size_t count,
     loading.has_other_rules = rules != NULL;
     if (path)
         loading.folder = rule_files_copy_folder(path);
-    for (size_t i = 0; rules && i < count; i++)
-        rule_files_add(&loading.files, rules[i]);
+    for (size_t i = 0; rules && i < count; i++) {
+        if (config_is_folder(rules[i]))
+            config_add_folder(&loading, rules[i]);
+        else
+            rule_files_add(&loading.files, rules[i]);
+    }
     if (path && !rules)
         find_rule_files(&loading);
     status = config_load(&loading, config_out);

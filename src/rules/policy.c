@@ -14,6 +14,8 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -581,9 +583,10 @@ static void crd_write_status(struct as_json_writer *json)
     as_json_end_object(json);
 }
 
+static const char *const policy_modes[] = {"live", "shadow", NULL};
+
 static void write_spec(struct as_json_writer *json)
 {
-    static const char *const modes[] = {"Live", "Shadow", NULL};
     static const struct schema_field rules = {.key = "rules",
                                               .type = SCHEMA_MAPS,
                                               .map = &schema_rule,
@@ -596,7 +599,7 @@ static void write_spec(struct as_json_writer *json)
     crd_begin(json, "properties");
     crd_begin(json, "mode");
     crd_write_about(json, "Live: sizes are set. Shadow: sizes are decided and shown, but not set.");
-    crd_write_words(json, modes);
+    crd_write_words(json, policy_modes);
     as_json_end_object(json);
     crd_begin(json, "target");
     crd_write_about(json, "What is scaled, how far, and how often.");
@@ -1014,6 +1017,20 @@ static void put_pair(struct loader *loader, struct map_builder *map, const struc
     add_pair(map, make_text(loader, at, key), value);
 }
 
+/* The same for a value without quotes. */
+static void put_plain_pair(struct loader *loader, struct map_builder *map,
+                           const struct as_yaml_node *at, const char *key, const char *text)
+{
+    put_pair(loader, map, at, key, text);
+    for (uint32_t i = 0; i < map->node->count; i++) {
+        if (strcmp(map->pairs[i].key->text, key) != 0)
+            continue;
+        struct as_yaml_node *plain = copy_yaml_node(loader, map->pairs[i].value);
+        plain->is_plain = true;
+        map->pairs[i].value = plain;
+    }
+}
+
 /* A copy with room for two more pairs. */
 static struct map_builder extend_map(struct loader *loader, const struct as_yaml_node *map)
 {
@@ -1026,11 +1043,11 @@ static struct map_builder extend_map(struct loader *loader, const struct as_yaml
 /* The target, in the policy's namespace. */
 static const struct as_yaml_node *place_target(struct loader *loader,
                                                const struct as_yaml_node *target,
-                                               const char *namespace_)
+                                               const char *namespace_, bool is_shadow)
 {
     if (target->kind != AS_YAML_MAP)
         return target;
-    struct map_builder map = begin_map(loader, target, target->count);
+    struct map_builder map = begin_map(loader, target, target->count + 1);
     for (uint32_t i = 0; i < target->count; i++) {
         const struct as_yaml_pair *pair = &target->pairs[i];
         const bool is_object = strcmp(pair->key->text, as_target_kind_kubernetes.word) == 0 &&
@@ -1043,6 +1060,8 @@ static const struct as_yaml_node *place_target(struct loader *loader,
             add_pair(&map, pair->key, pair->value);
         }
     }
+    if (is_shadow)
+        put_plain_pair(loader, &map, target, "dry_run", "true");
     return map.node;
 }
 
@@ -1088,6 +1107,13 @@ static void check_policy_keys(struct loader *loader, const struct as_yaml_node *
         loader_report(loader, root, "expected `metadata: {name: checkout, namespace: shop}`");
 }
 
+/* True: a dry run. */
+static bool translate_mode(struct loader *loader, const struct as_yaml_node *mode)
+{
+    const struct as_yaml_node *word = mode ? translate_word(loader, policy_modes, mode) : NULL;
+    return word && word->kind == AS_YAML_SCALAR && strcmp(word->text, policy_modes[1]) == 0;
+}
+
 static const struct as_yaml_node *policy_translate(struct loader *loader,
                                                    const struct as_yaml_node *root)
 {
@@ -1104,6 +1130,7 @@ static const struct as_yaml_node *policy_translate(struct loader *loader,
         return file.node;
     }
     check_policy_keys(loader, root);
+    const bool is_shadow = translate_mode(loader, as_yaml_find(spec, "mode"));
     if (!target || !rules) {
         loader_report(loader, spec ? spec : root, "`spec` needs `target` and `rules`");
         return file.node;
@@ -1116,7 +1143,8 @@ static const struct as_yaml_node *policy_translate(struct loader *loader,
     const char *policy = join_names(loader, namespace_, get_text(metadata, "name", "unnamed"));
     struct map_builder targets = begin_map(loader, target, 1);
     target = translate_map(loader, &(struct policy_rows){.table = &schema_target}, target);
-    add_pair(&targets, make_text(loader, root, policy), place_target(loader, target, namespace_));
+    add_pair(&targets, make_text(loader, root, policy),
+             place_target(loader, target, namespace_, is_shadow));
     add_pair(&file, make_text(loader, root, "targets"), targets.node);
     add_pair(&file, make_text(loader, root, "rules"),
              place_rules(loader, translate(loader, &rules_field, rules), policy));
@@ -1185,16 +1213,236 @@ int as_policy_parse(const char *text, size_t size, struct as_diagnostics *diagno
     return status;
 }
 
+/*
+ * Manifests: one object, a list of objects, or a stream of documents. All policies in a file are
+ * one rule file; other objects are passed over.
+ */
+
+static bool is_manifest(const struct as_yaml_node *node)
+{
+    return *get_text(node, "apiVersion", "") && *get_text(node, "kind", "");
+}
+
+/* `kind: List`, or `kind: ScalingPolicyList`, as kubectl prints several objects. */
+static bool is_object_list(const struct as_yaml_node *node)
+{
+    const char *kind = get_text(node, "kind", "");
+    const struct as_yaml_node *items = as_yaml_find(node, "items");
+    return items && items->kind == AS_YAML_LIST &&
+           (strcmp(kind, "List") == 0 || strcmp(kind, AS_POLICY_KIND "List") == 0);
+}
+
+/* The elements of the root: documents, or the items of a list. */
+typedef void visit_manifest_fn(void *context, const struct as_yaml_node *node);
+
+static void visit_manifests(const struct as_yaml_node *root, visit_manifest_fn *visit,
+                            void *context)
+{
+    const struct as_yaml_node *items = is_object_list(root) ? as_yaml_find(root, "items") : root;
+    if (items->kind != AS_YAML_LIST) {
+        visit(context, root);
+        return;
+    }
+    for (uint32_t i = 0; i < items->count; i++) {
+        if (is_object_list(items->items[i]))
+            visit_manifests(items->items[i], visit, context);
+        else
+            visit(context, items->items[i]);
+    }
+}
+
+struct manifest_count {
+    size_t policies, others; /* objects */
+    size_t unknown;          /* neither an object nor an empty document */
+    const char *kind;        /* of the first other object; NULL: none */
+};
+
+static void count_manifest(void *context, const struct as_yaml_node *node)
+{
+    struct manifest_count *count = context;
+    if (as_yaml_is_null(node))
+        return;
+    if (policy_is(node)) {
+        count->policies++;
+    } else if (is_manifest(node)) {
+        count->others++;
+        count->kind = count->kind ? count->kind : get_text(node, "kind", "");
+    } else {
+        count->unknown++;
+    }
+}
+
+static struct manifest_count count_manifests(const struct as_yaml_tree *tree)
+{
+    struct manifest_count count = {0};
+    visit_manifests(as_yaml_get_root(tree), count_manifest, &count);
+    return count;
+}
+
+/* The rule file of all policies. */
+struct manifest_merge {
+    struct loader *loader;
+    struct as_yaml_pair *targets;
+    const struct as_yaml_node **rules;
+    uint32_t target_count, rule_count;
+    size_t rule_capacity;
+};
+
+static void merge_manifest(void *context, const struct as_yaml_node *node)
+{
+    struct manifest_merge *merge = context;
+    if (!policy_is(node))
+        return;
+    const struct as_yaml_node *file = policy_translate(merge->loader, node);
+    const struct as_yaml_node *targets = as_yaml_find(file, "targets");
+    const struct as_yaml_node *rules = as_yaml_find(file, "rules");
+    if (!targets || !rules)
+        return;
+    merge->targets[merge->target_count++] = targets->pairs[0];
+    if (rules->kind != AS_YAML_LIST)
+        loader_report(merge->loader, rules, "expected a list of rules");
+    for (uint32_t i = 0; rules->kind == AS_YAML_LIST && i < rules->count; i++) {
+        merge->rules =
+            as_xgrow(merge->rules, merge->rule_count, &merge->rule_capacity, sizeof(*merge->rules));
+        merge->rules[merge->rule_count++] = rules->items[i];
+    }
+}
+
+static const struct as_yaml_node *merge_manifests(struct loader *loader,
+                                                  const struct as_yaml_node *root,
+                                                  size_t policy_count)
+{
+    struct manifest_merge merge = {
+        .loader = loader,
+        .targets = as_arena_alloc(loader->arena, policy_count, sizeof(*merge.targets)),
+    };
+    visit_manifests(root, merge_manifest, &merge);
+    struct map_builder file = begin_map(loader, root, 2);
+    struct as_yaml_node *targets = copy_yaml_node(loader, root);
+    struct as_yaml_node *rules = copy_yaml_node(loader, root);
+    const struct as_yaml_node **items =
+        as_arena_alloc(loader->arena, merge.rule_count, sizeof(*items));
+    if (merge.rule_count > 0)
+        memcpy(items, merge.rules, merge.rule_count * sizeof(*items));
+    as_free_p(&merge.rules);
+    targets->kind = AS_YAML_MAP;
+    targets->count = merge.target_count;
+    targets->pairs = merge.targets;
+    rules->kind = AS_YAML_LIST;
+    rules->count = merge.rule_count;
+    rules->items = items;
+    add_pair(&file, make_text(loader, root, "targets"), targets);
+    add_pair(&file, make_text(loader, root, "rules"), rules);
+    return file.node;
+}
+
+AS_PRINTF(3, 4)
+static void report_hint(const struct loader *loader, const struct as_yaml_node *node,
+                        const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    as_yaml_vreport(loader->tree, node, AS_SEVERITY_HINT, AS_YAML_SHOW, loader->diagnostics, format,
+                    arguments);
+    va_end(arguments);
+}
+
+static void hint_mode(void *context, const struct as_yaml_node *node)
+{
+    const struct loader *loader = context;
+    const struct as_yaml_node *mode = as_yaml_find(as_yaml_find(node, "spec"), "mode");
+    if (policy_is(node) && mode && mode->kind == AS_YAML_SCALAR &&
+        strcmp(mode->text, "Shadow") == 0)
+        report_hint(loader, mode,
+                    "`mode: Shadow`: the daemon does not act on this policy; commands compute its "
+                    "sizes as a dry run");
+}
+
+static void manifests_rewrite(struct as_yaml_tree *tree, const struct manifest_count *count,
+                              struct as_diagnostics *diagnostics)
+{
+    struct loader loader = {
+        .tree = tree, .diagnostics = diagnostics, .arena = as_yaml_get_arena(tree)};
+    const struct as_yaml_node *root = as_yaml_get_root(tree);
+    if (count->policies == 0)
+        loader_report(&loader, root, "no " AS_POLICY_KIND " in this file: it has a %s",
+                      count->kind);
+    visit_manifests(root, hint_mode, &loader);
+    as_yaml_rewrite(tree, merge_manifests(&loader, root, count->policies), respell);
+}
+
+static void take_diagnostics(struct as_diagnostics *to, struct as_diagnostics *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        as_diagnostics_add(to, &from->items[i]);
+    to->more += from->more;
+    to->more_warnings += from->more_warnings;
+    as_diagnostics_deinit(from);
+    *from = AS_DIAGNOSTICS_INIT;
+}
+
+/* Whether the first error of `a` is further down: the reader of `a` went further. */
+static bool is_further(const struct as_diagnostics *a, const struct as_diagnostics *b)
+{
+    return a->count > 0 && b->count > 0 && a->items[0].line > b->items[0].line;
+}
+
+/* The tree of a file of objects, with anchors and several documents, as kubectl reads it; NULL: it
+ * is no such file. */
+static struct as_yaml_tree *load_manifests(const char *path, struct as_diagnostics *diagnostics,
+                                           struct manifest_count *count_out)
+{
+    struct as_yaml_tree *tree = NULL;
+    if (as_yaml_load_documents(path, diagnostics, &tree) != AS_YAML_OK)
+        return as_yaml_free(tree);
+    *count_out = count_manifests(tree);
+    if (count_out->policies + count_out->others == 0)
+        return as_yaml_free(tree);
+    return tree;
+}
+
 int as_rule_file_load(const char *path, struct as_diagnostics *diagnostics,
                       struct as_yaml_tree **tree_out)
 {
-    const int status = as_yaml_load(path, diagnostics, tree_out);
-    if (status < 0 || !policy_is(as_yaml_get_root(*tree_out)))
-        return status;
-    const bool had_error = diagnostics->has_error;
-    diagnostics->has_error = false;
-    policy_rewrite(*tree_out, diagnostics);
-    const bool is_flawed = diagnostics->has_error;
-    diagnostics->has_error = had_error || is_flawed;
-    return is_flawed ? AS_YAML_FLAWED : status;
+    struct as_diagnostics found = AS_DIAGNOSTICS_INIT, again = AS_DIAGNOSTICS_INIT;
+    struct as_yaml_tree *tree = NULL, *manifests = NULL;
+    struct manifest_count count = {0};
+    int status = as_yaml_load(path, &found, &tree);
+    if (status == AS_YAML_OK)
+        count = count_manifests(tree);
+    else if (status == AS_YAML_FLAWED || status == -EINVAL)
+        manifests = load_manifests(path, &again, &count);
+    if (manifests) {
+        as_diagnostics_deinit(&found);
+        found = AS_DIAGNOSTICS_INIT;
+        as_yaml_free(tree);
+        tree = manifests;
+        status = AS_YAML_OK;
+    }
+    if (status == -EINVAL && is_further(&again, &found)) {
+        const struct as_diagnostics first = found;
+        found = again;
+        again = first;
+    }
+    if (status == AS_YAML_OK && count.policies + count.others > 0) {
+        manifests_rewrite(tree, &count, &found);
+        status = found.has_error ? AS_YAML_FLAWED : AS_YAML_OK;
+    }
+    take_diagnostics(diagnostics, &found);
+    as_diagnostics_deinit(&again);
+    if (status >= 0)
+        *tree_out = tree;
+    return status;
+}
+
+bool as_rule_file_is_other(const char *path)
+{
+    struct as_diagnostics ignored = AS_DIAGNOSTICS_INIT;
+    struct manifest_count count = {0};
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const bool is_kustomization = strncmp(name, "kustomization.", 14) == 0;
+    struct as_yaml_tree *tree = is_kustomization ? NULL : load_manifests(path, &ignored, &count);
+    as_diagnostics_deinit(&ignored);
+    as_yaml_free(tree);
+    return is_kustomization || (tree && count.policies == 0 && count.unknown == 0);
 }

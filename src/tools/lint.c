@@ -218,7 +218,11 @@ static bool load_trees(struct lint_run *run)
     const struct as_config *config = run->config;
     run->trees = as_xcalloc(config->rule_file_count + 1, sizeof(struct as_yaml_tree *));
     for (size_t i = 0; i < config->rule_file_count; i++) {
-        int status = as_rule_file_load(config->rule_files[i], run->diagnostics, &run->trees[i]);
+        struct as_diagnostics known = AS_DIAGNOSTICS_INIT; /* by the load of the configuration */
+        const int status = as_rule_file_load(config->rule_files[i], &known, &run->trees[i]);
+        for (size_t k = 0; status < 0 && k < known.count; k++)
+            as_diagnostics_add(run->diagnostics, &known.items[k]);
+        as_diagnostics_deinit(&known);
         if (status < 0)
             return false;
         run->tree_count++;

@@ -765,6 +765,48 @@ class Wrong(Case):
         self.assertEqual(self.run_test("no-such-file.yaml")[0], 2)
         self.assertEqual(self.run_test()[0], 2)
 
+    def test_policies_in_a_folder_of_manifests(self):
+        """Other objects are passed over; a policy in `Shadow` is a dry run."""
+        (self.folder / "shop").mkdir()
+        self.write("""\
+            apiVersion: apps/v1
+            kind: Deployment
+            metadata: {name: cart, namespace: shop}
+            ---
+            apiVersion: alertscaler.io/v1alpha1
+            kind: ScalingPolicy
+            metadata: {name: cart, namespace: shop}
+            spec:
+              target: {kubernetes: {kind: Deployment, name: cart}, min: 2, max: 20}
+              rules:
+                - {name: slow, match: ['alertname="CartSlow"'], scaleUp: {by: 1}}
+            ---
+            apiVersion: alertscaler.io/v1alpha1
+            kind: ScalingPolicy
+            metadata: {name: search, namespace: shop}
+            spec:
+              mode: Shadow
+              target: {kubernetes: {kind: Deployment, name: search}, min: 2, max: 20}
+              rules:
+                - {name: slow, match: ['alertname="SearchSlow"'], scaleUp: {by: 1}}
+            """, "shop/shop.yaml")
+        self.write("kind: Service\napiVersion: v1\n", "shop/service.yaml")
+        for rules in ("shop", "shop/shop.yaml"):
+            self.write(f"""\
+                rule_files: [{rules}]
+                tests:
+                  - name: policies
+                    targets: {{shop/cart: {{replicas: 3}}, shop/search: {{replicas: 3}}}}
+                    input:
+                      - {{at: 0s, fire: {{alertname: CartSlow}}}}
+                      - {{at: 0s, fire: {{alertname: SearchSlow}}}}
+                    expect:
+                      - {{at: 1s, target: shop/cart, replicas: 4, rule: shop/cart/slow}}
+                      - {{at: 1s, target: shop/search, replicas: 3, reason: dry_run}}
+                """)
+            status, out, err = self.run_test("tests.yaml")
+            self.assertEqual(status, 0, out + err)
+
     def test_check_says_what_the_file_is(self):
         self.write(TWO)
         done = subprocess.run([PROGRAM, "check", "tests.yaml"], cwd=self.folder, capture_output=True, text=True, check=False)

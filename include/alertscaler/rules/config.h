@@ -41,7 +41,8 @@ int as_config_load(const char *path, struct as_config **config_out,
 
 /*
  * Loads rule files alone, as one set, with the settings of an empty configuration. References to
- * its clusters and providers are not checked. `path` is "".
+ * its clusters and providers are not checked. `path` is "". A folder stands for its rule files and
+ * policies: *.yaml and *.yml, but for manifests of other objects.
  */
 int as_config_load_rules(const char *const *paths, size_t count, struct as_config **config_out,
                          struct as_diagnostics *diagnostics) AS_MUST_USE;
@@ -64,7 +65,8 @@ struct as_config_digests { /* as `digest` of a configuration and of its rule set
  * cannot be read. Nothing is parsed. */
 void as_config_hash_files(const struct as_config *config, struct as_config_digests *digests_out);
 
-/* Decided by the top-level keys; a file that cannot be parsed counts as a configuration. */
+/* Decided by the top-level keys; a file that cannot be parsed counts as a configuration, a folder
+ * as rules. */
 enum as_config_kind { AS_CONFIG_SETTINGS, AS_CONFIG_RULES };
 enum as_config_kind as_config_find_kind(const char *path);
 

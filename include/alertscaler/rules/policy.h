@@ -9,6 +9,8 @@
 #ifndef ALERTSCALER_RULES_POLICY_H
 #define ALERTSCALER_RULES_POLICY_H
 
+#include <stdbool.h>
+
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/doc/yaml_tree.h>
@@ -28,13 +30,18 @@
 void as_policy_append_crd(struct as_buf *out);
 
 /*
- * As as_yaml_load, for a rule file or a policy in a file. The tree of a policy is that of the rule
- * file that the policy means: `targets` with NAMESPACE/POLICY, and `rules` with
- * NAMESPACE/POLICY/RULE. Its nodes have the places of the policy's nodes, and messages have the
- * policy's spelling. A key that no policy has is an error: AS_YAML_FLAWED.
+ * As as_yaml_load, for a rule file or a file of manifests. The tree of policies is that of the rule
+ * file that the policies mean: `targets` with NAMESPACE/POLICY, and `rules` with
+ * NAMESPACE/POLICY/RULE. Its nodes have the places of the policies' nodes, and messages have the
+ * spelling of policies. A key that no policy has is an error: AS_YAML_FLAWED. A file of manifests
+ * may have several documents; other objects than policies are passed over. A file with other
+ * objects only is AS_YAML_FLAWED.
  */
 int as_rule_file_load(const char *path, struct as_diagnostics *diagnostics,
                       struct as_yaml_tree **tree_out) AS_MUST_USE;
+
+/* Whether the file has objects of Kubernetes, and no policy. */
+bool as_rule_file_is_other(const char *path);
 
 /* As as_yaml_parse, for the text of one policy: its tree is that of as_rule_file_load. */
 int as_policy_parse(const char *text, size_t size, struct as_diagnostics *diagnostics,
