@@ -34,7 +34,7 @@
  * there by what `check` and `test` use, and the folder is renamed at the end.
  */
 
-static const char *const rooms[] = {"rules", "tests"};
+static const char *const rooms[] = {"rules", "policies", "tests"};
 
 static int convert_fail_errno(struct as_error *error, const char *what)
 {
@@ -96,12 +96,22 @@ static int convert_write_text(int folder, const char *name, const char *text, si
     return status;
 }
 
+/* Whether a file is in this folder. */
+static bool has_room(const struct as_conversion *conversion, const char *room)
+{
+    for (size_t i = 0; i < conversion->file_count; i++) {
+        if (as_str_starts_with(conversion->files[i].name, room))
+            return true;
+    }
+    return false;
+}
+
 static int write_files(int folder, const struct as_conversion *conversion, const char *list,
                        struct as_error *error)
 {
     int status = 0;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(rooms) && conversion->file_count > 0; i++) {
-        if (mkdirat(folder, rooms[i], 0777) != 0)
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rooms); i++) {
+        if (has_room(conversion, rooms[i]) && mkdirat(folder, rooms[i], 0777) != 0)
             return convert_fail_errno(error, rooms[i]);
     }
     for (size_t i = 0; status == 0 && i < conversion->file_count; i++) {
@@ -170,7 +180,7 @@ static int check_files(const char *folder, const struct as_conversion *conversio
     size_t count = 0;
     int status = 0;
     for (size_t i = 0; i < conversion->file_count; i++) {
-        if (as_str_starts_with(conversion->files[i].name, "rules/"))
+        if (!as_str_starts_with(conversion->files[i].name, "tests/"))
             paths[count++] = as_xasprintf("%s/%s", folder, conversion->files[i].name);
     }
     if (count > 0)
@@ -290,7 +300,9 @@ static void convert_print_summary(const struct as_conversion *conversion, const 
     print_count(conversion->rule_count, "rule");
     fputs(" in ", stdout);
     as_safe_text_put(stdout, folder);
-    fputs(conversion->target_count > 0 ? ": rules/, tests/" : "", stdout);
+    if (conversion->target_count > 0)
+        fputs(has_room(conversion, "policies") ? ": policies/, tests/" : ": rules/, tests/",
+              stdout);
     if (conversion->lost_count > 0) {
         fputs("; ", stdout);
         print_count(conversion->lost_count, "thing");
@@ -341,7 +353,9 @@ static int convert_run_from(const struct as_args *args, enum as_convert_from fro
 
 static int convert_command_run(const struct as_args *args)
 {
-    return convert_run_from(args, AS_CONVERT_OBJECTS, args->operands, args->operand_count);
+    const bool is_policy = as_str_equal(as_args_get(args, "output"), "policies");
+    return convert_run_from(args, is_policy ? AS_CONVERT_TO_POLICIES : AS_CONVERT_OBJECTS,
+                            args->operands, args->operand_count);
 }
 
 /* Behind `--` an operand may begin with a dash: then they are flags. The program's name may stand
@@ -359,14 +373,24 @@ static int convert_autoscaler_run(const struct as_args *args)
                             args->operand_count - first);
 }
 
+#define CONVERT_OPTIONS                                                                            \
+    {.name = "out", .value = "DIR", .help = "the folder to write: a new one, or an empty one"},    \
+    {                                                                                              \
+        .name = "namespace", .value = "NAME", .fallback = "default",                               \
+        .help = "of objects that name no namespace"                                                \
+    }
+
 static const struct as_option convert_options[] = {
-    {.name = "out", .value = "DIR", .help = "the folder to write: a new one, or an empty one"},
-    {.name = "namespace",
-     .value = "NAME",
-     .fallback = "default",
-     .help = "of objects that name no namespace"},
+    CONVERT_OPTIONS,
+    {.name = "output",
+     .value = "KIND",
+     .fallback = "rules",
+     .choices = (const char *const[]){"rules", "policies", NULL},
+     .help = "rules: rule files; policies: ScalingPolicy objects for kubectl apply"},
     {0},
 };
+
+static const struct as_option convert_autoscaler_options[] = {CONVERT_OPTIONS, {0}};
 
 const struct as_command as_command_convert = {
     .name = "convert",
@@ -392,7 +416,7 @@ const struct as_command as_command_convert_cluster_autoscaler = {
         "A FILE has the manifest of the Deployment that runs cluster-autoscaler: its flags are\n"
         "read. Or give the flags behind `--`. DIR gets rules and their tests, as by\n"
         "`alertscaler convert`, with the same exit status (docs/convert.md).",
-    .options = convert_options,
+    .options = convert_autoscaler_options,
     .operands_min = 1,
     .operands_max = SIZE_MAX,
     .run = convert_autoscaler_run,

@@ -378,16 +378,22 @@ static void keep_file(struct convert *convert, const char *name, struct as_buf *
     as_buf_clear(text);
 }
 
-static int write_all(struct convert *convert)
+static int write_all(struct convert *convert, bool is_policy)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(TEXT_MAX);
     bool is_whole = true;
     for (size_t i = 0; i < convert->target_count; i++) {
         const struct plan_target *target = convert->targets[i];
-        write_rules(convert, target, &text);
+        if (is_policy)
+            write_policy(convert, target, &text);
+        else
+            write_rules(convert, target, &text);
         is_whole = is_whole && as_buf_check(&text) == 0;
-        keep_file(convert, convert_text(convert, "rules/%s.yaml", target->name), &text);
-        write_tests(target, &text);
+        keep_file(
+            convert,
+            convert_text(convert, "%s/%s.yaml", is_policy ? "policies" : "rules", target->name),
+            &text);
+        write_tests(target, is_policy, &text);
         is_whole = is_whole && as_buf_check(&text) == 0;
         keep_file(convert, convert_text(convert, "tests/%s.yaml", target->name), &text);
         convert->conversion->rule_count += target->group  ? 2U + target->group->starves
@@ -441,6 +447,18 @@ static int convert_load_files(struct convert *convert, const char *const *paths,
     return worst;
 }
 
+/* A policy scales a workload of its namespace. */
+static void check_workloads(struct convert *convert)
+{
+    for (size_t i = 0; i < convert->target_count; i++) {
+        const struct plan_target *target = convert->targets[i];
+        convert->loader.tree = target->tree;
+        if (target->group || target->pool)
+            loader_report(&convert->loader, target->node,
+                          "a node group has no policy: convert it with --output=rules");
+    }
+}
+
 /* 0, -EINVAL after errors, or another negative errno. */
 static int convert_run(struct convert *convert, enum as_convert_from from,
                        const char *const *inputs, size_t count)
@@ -448,26 +466,29 @@ static int convert_run(struct convert *convert, enum as_convert_from from,
     const int worst = from == AS_CONVERT_FLAGS ? convert_load_flags(convert, inputs, count)
                                                : convert_load_files(convert, inputs, count);
     const size_t file_count = convert->tree_count; /* ConfigMaps add trees */
+    const bool are_objects = from == AS_CONVERT_OBJECTS || from == AS_CONVERT_TO_POLICIES;
     for (size_t i = 0; i < file_count; i++) {
         convert->loader.tree = convert->trees[i];
         if (from == AS_CONVERT_FLAGS)
             autoscaler_convert_flags(convert, as_yaml_get_root(convert->trees[i]));
         else
             objects_walk(convert, convert->trees[i],
-                         from == AS_CONVERT_OBJECTS ? OBJECTS_ADAPTER : OBJECTS_AUTOSCALER);
+                         are_objects ? OBJECTS_ADAPTER : OBJECTS_AUTOSCALER);
     }
-    for (size_t i = 0; i < file_count && from == AS_CONVERT_OBJECTS; i++)
+    for (size_t i = 0; i < file_count && are_objects; i++)
         objects_walk(convert, convert->trees[i], OBJECTS_SCALED);
     check_once(convert, convert_compare_names,
                "makes a target of the same name: rename one of them");
     check_once(convert, compare_scaled,
                "scales the same object: two programs that set one size undo each other's work. "
                "Keep one of them");
+    if (from == AS_CONVERT_TO_POLICIES)
+        check_workloads(convert);
     if (worst < 0)
         return worst;
     if (convert->loader.diagnostics->has_error)
         return -EINVAL;
-    return write_all(convert);
+    return write_all(convert, from == AS_CONVERT_TO_POLICIES);
 }
 
 int as_convert(enum as_convert_from from, const char *const *inputs, size_t count,

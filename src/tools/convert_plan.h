@@ -253,7 +253,10 @@ void yaml_append_milli(struct as_buf *out, int64_t milli);      /* 1500: "1.5" *
 
 void write_rules(const struct convert *convert, const struct plan_target *target,
                  struct as_buf *out);
-void write_tests(const struct plan_target *target, struct as_buf *out);
+/* The same as a scaling policy. */
+void write_policy(const struct convert *convert, const struct plan_target *target,
+                  struct as_buf *out);
+void write_tests(const struct plan_target *target, bool is_policy, struct as_buf *out);
 
 /*
  * HPA's rules that other readers make too.

@@ -380,6 +380,86 @@ void write_rules(const struct convert *convert, const struct plan_target *target
         append_rule(out, target, &target->rules[i]);
 }
 
+/* --- policies --- */
+
+/* The names in a policy lack what its place says: the namespace, and the name of the policy. */
+static const char *get_policy_name(const struct plan_target *target)
+{
+    return target->name + strlen(target->space) + 1;
+}
+
+static void append_policy_rule(struct as_buf *out, const struct plan_target *target,
+                               const struct plan_rule *rule)
+{
+    static const char *const goals[] = {[AS_GOAL_VALUE] = "value",
+                                        [AS_GOAL_AVERAGE_VALUE] = "averageValue",
+                                        [AS_GOAL_UTILIZATION] = "utilization"};
+    const bool is_utilization = rule->goal == AS_GOAL_UTILIZATION;
+    const char *resource = rule->resource == AS_RESOURCE_CPU ? "Cpu" : "Memory";
+    as_buf_append_str(out, "    # ");
+    yaml_append_comment(out, rule->about);
+    as_buf_append_str(out, "\n    - ");
+    write_append_key(out, "name", rule->name + strlen(target->name) + 1);
+    as_buf_printf(out, "\n      always: true\n      track:\n        %s: '", goals[rule->goal]);
+    yaml_append_milli(out, rule->milli);
+    as_buf_append_str(out, is_utilization ? "%'\n" : "'\n");
+    if (is_utilization)
+        as_buf_printf(out, "        of: %sRequests\n", resource);
+    else if (rule->is_resource)
+        as_buf_printf(out, "        resource: %s\n", resource);
+    if (rule->container) {
+        as_buf_append_str(out, "        ");
+        write_append_key(out, "container", rule->container);
+        as_buf_append_char(out, '\n');
+    }
+    if (rule->is_per_pod)
+        as_buf_append_str(out, "        perPod: true\n");
+    if (rule->is_per_pod && rule->pod_label && strcmp(rule->pod_label, "pod") != 0)
+        as_buf_printf(out, "        podLabel: %s\n", rule->pod_label);
+    if (rule->by_owner)
+        as_buf_append_str(out, "        pods: Owned\n");
+    as_buf_append_str(out, "        query: ");
+    yaml_append_query(out, rule->query, 10);
+    as_buf_append_char(out, '\n');
+    if (rule->fallback.at_least == 0)
+        return;
+    as_buf_append_str(out, "      fallback: {");
+    write_append_time(out, "after", rule->fallback.after_us);
+    as_buf_printf(out, ", atLeast: %d}\n", rule->fallback.at_least);
+}
+
+void write_policy(const struct convert *convert, const struct plan_target *target,
+                  struct as_buf *out)
+{
+    append_head(convert, out, target);
+    as_buf_append_str(out,
+                      "apiVersion: alertscaler.io/v1alpha1\nkind: ScalingPolicy\nmetadata:\n  ");
+    write_append_key(out, "name", get_policy_name(target));
+    as_buf_append_str(out, "\n  ");
+    write_append_key(out, "namespace", target->space);
+    as_buf_append_str(out, "\nspec:\n  target:\n    kubernetes: {");
+    if (target->api_version) {
+        write_append_key(out, "apiVersion", target->api_version);
+        as_buf_append_str(out, ", ");
+    }
+    write_append_key(out, "kind", target->scaled_kind);
+    as_buf_append_str(out, ", ");
+    write_append_key(out, "name", target->scaled);
+    as_buf_printf(out, "}\n    min: %d\n    max: %d\n    enforceBounds: true\n", target->min,
+                  target->max);
+    if (target->is_dry)
+        as_buf_append_str(out, "    dryRun: true\n");
+    append_schedules(out, target);
+    as_buf_append_str(out, "    cooldown: {up: 0s, down: 0s}\n");
+    append_tolerance(out, target);
+    as_buf_append_str(out, "    behavior:\n");
+    append_direction(out, "scaleUp", &target->behavior.up);
+    append_direction(out, "scaleDown", &target->behavior.down);
+    as_buf_append_str(out, "  rules:\n");
+    for (size_t i = 0; i < target->rule_count; i++)
+        append_policy_rule(out, target, &target->rules[i]);
+}
+
 /* --- rule tests --- */
 
 /*
@@ -659,16 +739,21 @@ static void write_pool(struct as_buf *out, const struct plan_target *target)
     as_buf_printf(out, ", replicas: %" PRId64 "}\n", size);
 }
 
-void write_tests(const struct plan_target *target, struct as_buf *out)
+void write_tests(const struct plan_target *target, bool is_policy, struct as_buf *out)
 {
+    AS_CLEANUP(as_free_p) char *name = NULL;
+    const char *folder = is_policy ? "policies" : "rules";
+    struct plan_target named = *target;
     as_buf_printf(out,
-                  "# Tests of the rules in ../rules/%s.yaml: alertscaler test %s.yaml\n"
-                  "rule_files: ['../rules/%s.yaml']\ntests:\n",
-                  target->name, target->name, target->name);
+                  "# Tests of the rules in ../%s/%s.yaml: alertscaler test %s.yaml\n"
+                  "rule_files: ['../%s/%s.yaml']\ntests:\n",
+                  folder, target->name, target->name, folder, target->name);
+    if (is_policy)
+        named.name = name = as_xasprintf("%s/%s", target->space, get_policy_name(target));
     if (target->group)
         write_node_group(out, target);
     else if (target->pool)
         write_pool(out, target);
     else
-        write_workload(out, target);
+        write_workload(out, &named);
 }

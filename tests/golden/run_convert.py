@@ -25,7 +25,9 @@ def read_result(binary, folder):
     """The files of the result, and what is wrong with them."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     text = "".join(f"==> {path.relative_to(folder)}\n{path.read_text(encoding='utf-8')}" for path in files)
-    rules, tests = ([str(path.relative_to(folder)) for path in sorted(folder.glob(f"{room}/*"))] for room in ("rules", "tests"))
+    rules, policies, tests = ([str(path.relative_to(folder)) for path in sorted(folder.glob(f"{room}/*"))]
+                              for room in ("rules", "policies", "tests"))
+    rules += policies
     if not rules:
         return text
     text += must_pass(binary, "check", "--lint-fatal", *rules, cwd=folder)

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 import yaml
 
-from harness.daemon import find_binary
+from harness.daemon import ROOT, find_binary
 from harness.wait import eventually
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions")]
@@ -109,6 +109,21 @@ def test_explain_teaches_the_keys(control_plane, definition):
     assert "Computes the size from a value and a goal" in track
     assert "needs `of` and `perPod`" in track and "The PromQL query" in track
     assert "The size that was last observed." in explain("status")
+
+
+@pytest.mark.parametrize("case", ["hpa", "hpa-containers", "hpa-owners", "keda", "keda-cron", "keda-fallback"])
+def test_the_api_server_takes_what_convert_writes(case, control_plane, namespace, definition, tmp_path):
+    files = sorted((ROOT / "tests/golden/convert" / case).glob("*.yaml"))
+    done = subprocess.run([find_binary(), "convert", "--output=policies", f"--out={tmp_path / 'out'}", *files],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    written = sorted((tmp_path / "out/policies").iterdir())
+    assert written
+    for file in written:
+        policy = yaml.safe_load(file.read_text(encoding="utf-8"))
+        policy["metadata"]["namespace"] = namespace
+        done = control_plane.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", stdin=json.dumps(policy), check=False)
+        assert done.returncode == 0 and "Warning" not in done.stderr, f"{file.name}: {done.stderr}"
 
 
 RULE = ("spec", "rules", 0)

@@ -20,7 +20,8 @@
 
 /* A file of the result. */
 struct as_converted_file {
-    const char *name; /* "rules/shop.web.yaml": of letters, digits, `.`, `_`, `-` and one `/` */
+    const char *name; /* "rules/shop.web.yaml", "policies/shop.web.yaml": of letters, digits, `.`,
+                         `_`, `-` and one `/` */
     const char *text;
     size_t size;
 };
@@ -48,9 +49,10 @@ struct as_conversion {
 
 /* What the inputs of a conversion are. */
 enum as_convert_from {
-    AS_CONVERT_OBJECTS,    /* files */
-    AS_CONVERT_AUTOSCALER, /* files with the manifest of Cluster Autoscaler's Deployment */
-    AS_CONVERT_FLAGS       /* Cluster Autoscaler's flags, at least one */
+    AS_CONVERT_OBJECTS,     /* files */
+    AS_CONVERT_TO_POLICIES, /* files; the result is scaling policies in place of rule files */
+    AS_CONVERT_AUTOSCALER,  /* files with the manifest of Cluster Autoscaler's Deployment */
+    AS_CONVERT_FLAGS        /* Cluster Autoscaler's flags, at least one */
 };
 
 /*
