@@ -286,10 +286,9 @@ static int compare_with_name(const void *name, const void *item)
 
 bool as_ruleset_awaits(const struct as_ruleset *ruleset, const char *target)
 {
-    return strchr(target, '/') &&
-           (ruleset->awaits_policies ||
-            (ruleset->awaited_count > 0 && bsearch(target, ruleset->awaited, ruleset->awaited_count,
-                                                   sizeof(*ruleset->awaited), compare_with_name)));
+    return (ruleset->awaits_policies && strchr(target, '/')) ||
+           (ruleset->awaited_count > 0 && bsearch(target, ruleset->awaited, ruleset->awaited_count,
+                                                  sizeof(*ruleset->awaited), compare_with_name));
 }
 
 struct as_ruleset *as_ruleset_free(struct as_ruleset *ruleset)

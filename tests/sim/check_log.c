@@ -485,7 +485,8 @@ static void compare_pause(struct comparison *comparison, const char *target, boo
 
 static void compare_target(void *context, const struct as_target_view *view)
 {
-    compare_pause(context, view->id, view->pause.is_set);
+    const bool is_declared = view->pause.is_set && strcmp(view->pause.who, "annotation") == 0;
+    compare_pause(context, view->id, view->pause.is_set && !is_declared);
 }
 
 static void compare_incident(void *context, const struct as_incident_state *state,

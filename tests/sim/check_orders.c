@@ -32,7 +32,7 @@ enum as_ways check_get_paused(const struct world *world, const struct server_tar
     const enum as_ways all = is_surely_on(world, &world->pause) ? world->pause.ways : AS_WAYS_NONE;
     const enum as_ways own =
         is_surely_on(world, &target->pause) ? target->pause.ways : AS_WAYS_NONE;
-    return all | own;
+    return all | own | policies_get_paused(world, target);
 }
 
 /* What it has, a target's max aside: a floor ends there. */
@@ -372,7 +372,7 @@ void check_holds_of_decision(struct world *world, const struct as_decision_recor
     if (!record->pause && paused)
         fail(world, "%s: decided as if it were not paused", target->id);
     if (record->pause && !is_halted && is_surely_off(&world->pause) &&
-        is_surely_off(&target->pause))
+        is_surely_off(&target->pause) && !policies_get_paused(world, target))
         fail(world, "%s: decided as if it were paused", target->id);
     if (way & (paused | (record->pause ? record->pause->ways : AS_WAYS_NONE)))
         fail(world, "%s: paused, and to be set to %d", target->id, record->output->desired);

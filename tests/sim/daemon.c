@@ -322,6 +322,11 @@ void daemon_open(struct world *world)
     struct daemon *daemon = &world->daemon;
     struct as_error error = AS_ERROR_INIT;
     trace(world, "daemon: starts on %s", daemon->boot);
+    if (world->has_policies) {
+        policies_on_start(world);
+        as_ruleset_free(daemon->ruleset);
+        daemon->ruleset = policies_make_ruleset(world, &daemon->spec);
+    }
     daemon->config.seed = as_random_get(&world->random);
     daemon->deadline = AS_MONO_NEVER;
     daemon->port = server_open_port(world);
@@ -372,7 +377,7 @@ void daemon_set_rules(struct world *world, const struct spec *spec)
     check_approvals_reload(world);
     daemon->former_spec = daemon->spec;
     daemon->spec = *spec;
-    daemon->ruleset = spec_make_ruleset(spec);
+    daemon->ruleset = policies_make_ruleset(world, spec);
     trace(world, "daemon: new rules%s", daemon->config.dry_run ? ", all dry" : "");
     struct as_messenger *former = daemon->messenger;
     daemon->messenger = people_open_messenger(world);
@@ -608,7 +613,7 @@ void daemon_start(struct world *world)
     rules_randomize(world, &daemon->spec);
     stories_prepare(world);
     people_start(world);
-    daemon->ruleset = spec_make_ruleset(&daemon->spec);
+    daemon->ruleset = policies_make_ruleset(world, &daemon->spec);
     daemon_open(world);
 }
 

@@ -222,7 +222,7 @@ static void on_takeover(struct world *world, void *subject, uint64_t generation)
     daemon->source = NULL;
     daemon->messenger = NULL;
     daemon->request_count = 0;
-    daemon->ruleset = spec_make_ruleset(&daemon->spec);
+    daemon->ruleset = policies_make_ruleset(world, &daemon->spec);
     daemon_throw_away(world);
     daemon_new_clock(world, world->now - between(world, 1, 1000000) * SECOND);
     const int64_t awake = world->former.paused_until;

@@ -16,6 +16,8 @@
 #define FIELDS_PER_MILLE    250 /* those with a target that is a field */
 #define RIVALS_PER_MILLE    200 /* those where another controller sets sizes back */
 #define ALWAYS_PER_MILLE    150 /* those with rules without an alert */
+#define POLICIES_PER_MILLE  150 /* those with scaling policies */
+#define POLICIES_SALT       UINT64_C(0x5ca1e)
 #define APPROVALS_PER_MILLE 400 /* those where changes wait for people */
 
 void run_take_step(struct world *world)
@@ -201,6 +203,7 @@ static void calm_down(struct world *world)
     if (world->pools)
         pools_calm_down(world);
     operators_calm_down(world);
+    policies_calm_down(world);
     check_rest_begin(world);
     const int64_t end = world->now + CALM_US;
     for (uint64_t i = 0; !world->is_failed; i++) {
@@ -238,12 +241,13 @@ void run_world_deinit(struct world *world)
     free(world->bodies.told);
 }
 
-/* Not one of the world's own choices: other worlds stay what they were before such rules. */
-static bool has_always_rules(uint64_t seed)
+/* Not one of the world's own choices: other worlds stay what they were before such rules, and
+ * before policies. */
+static bool choose_for_seed(uint64_t seed, uint64_t salt, uint64_t per_mille)
 {
     struct as_random random;
-    as_random_init(&random, ~seed);
-    return as_random_get_below(&random, 1000) < ALWAYS_PER_MILLE;
+    as_random_init(&random, ~seed ^ salt);
+    return as_random_get_below(&random, 1000) < per_mille;
 }
 
 void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, FILE *log_out,
@@ -254,19 +258,21 @@ void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, FILE *log_out,
     *world = (struct world){.seed = seed, .is_verbose = is_verbose};
     RB_INIT(&world->events);
     as_random_init(&world->random, seed);
-    world->has_always = has_always_rules(seed);
+    world->has_always = choose_for_seed(seed, 0, ALWAYS_PER_MILLE);
     world->allows_jumps = chance(world, 500);
     world->has_approvals = chance(world, APPROVALS_PER_MILLE);
     world->has_fields = chance(world, FIELDS_PER_MILLE);
     world->has_rivals = chance(world, RIVALS_PER_MILLE);
     if (chance(world, POOLS_PER_MILLE))
         pools_start(world);
+    world->has_policies = !world->pools && choose_for_seed(seed, POLICIES_SALT, POLICIES_PER_MILLE);
     alertmanager_start(world);
     server_start(world);
     source_start(world);
     daemon_start(world);
     faults_start(world);
     operators_start(world);
+    policies_start(world);
     while (world->steps < steps && !world->is_failed)
         run_take_step(world);
     if (!world->is_failed)

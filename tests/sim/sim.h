@@ -11,6 +11,7 @@
  *   source.c        monitoring: values, guards, and the list of what fires
  *   people.c        receivers of `notify`, and what they were told against the log
  *   approvals.c     people who answer what waits for them
+ *   policies.c      targets of scaling policies, which come, go, break, are paused and return
  *   operators.c     people who pause, resume, scale and unlock, and set the kill switch
  *   pools.c         clusters: pods, nodes, node groups whose providers fail (pools.h)
  *   daemon.c        the real shell and storage: started, stopped, reloaded, and its driver
@@ -214,6 +215,11 @@ enum trouble {
     TROUBLE_GROUP_FAILS,
     TROUBLE_ORDERED_IN_VAIN,
     TROUBLE_DAEMON_PORT,
+    TROUBLE_POLICY_GONE,
+    TROUBLE_POLICY_BROKEN,
+    TROUBLE_POLICY_PAUSED,
+    TROUBLE_POLICY_RETURNED,
+    TROUBLE_POLICY_AWAITED,
     TROUBLE_MESSAGES, /* by all that befell one notification: 16 combinations */
     TROUBLE_COUNT = TROUBLE_MESSAGES + 16
 };
@@ -414,6 +420,26 @@ void server_calm_down(struct world *world);
 struct server_target *server_find(struct world *world, const char *id);
 struct as_target_port *server_open_port(struct world *world);
 void server_set_size(struct world *world, struct server_target *target, int32_t size); /* others */
+
+/* ---- policies.c */
+
+struct sim_policy {
+    const char *name; /* of the target; NULL: none */
+    bool is_absent;   /* the object is gone */
+    bool is_broken;   /* its present generation is not in force */
+    bool is_awaited;  /* likewise, and the daemon does not know an earlier one */
+    enum as_ways paused;
+    struct as_policy_terms terms; /* of the last rule set */
+};
+
+void policies_start(struct world *world);
+void policies_calm_down(struct world *world);
+/* A daemon is about to open the state. */
+void policies_on_start(struct world *world);
+/* Of the specification, with the policies that are there now. */
+struct as_ruleset *policies_make_ruleset(struct world *world, const struct spec *spec) AS_MUST_USE;
+/* The directions that its policy forbids. */
+enum as_ways policies_get_paused(const struct world *world, const struct server_target *target);
 
 /* ---- pools.c */
 
@@ -832,7 +858,11 @@ struct world {
     size_t order_count, order_capacity;
     struct sim_pause pause; /* of all */
     bool has_approvals, has_rivals, has_fields;
-    bool has_always; /* rules without an alert */
+    bool has_always;   /* rules without an alert */
+    bool has_policies; /* of scaling policies: */
+    struct sim_policy policies[SPEC_MAX];
+    const char *awaited[SPEC_MAX];
+    size_t awaited_count;
     struct sim_approval **approvals;
     size_t approval_count, approval_capacity;
     struct sim_free_step *free_steps;

@@ -142,6 +142,11 @@ static const char *const names[TROUBLE_COUNT] = {
     [TROUBLE_GROUP_FAILS] = "request for a node group fails or stays in doubt, as all of them",
     [TROUBLE_ORDERED_IN_VAIN] = "instances ordered by others that never come",
     [TROUBLE_DAEMON_PORT] = "pods wait for a port that a DaemonSet has on each node",
+    [TROUBLE_POLICY_GONE] = "policy deleted",
+    [TROUBLE_POLICY_BROKEN] = "new generation of a policy broken",
+    [TROUBLE_POLICY_PAUSED] = "policy paused by an annotation",
+    [TROUBLE_POLICY_RETURNED] = "policy returned",
+    [TROUBLE_POLICY_AWAITED] = "start with a broken policy, which is awaited",
     [TROUBLE_GROUP_AT_MIN] = "unneeded node looked at that its group's minimum keeps",
 };
 
