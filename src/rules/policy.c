@@ -30,12 +30,13 @@
 
 #include "config_private.h"
 
-#define TEXT_MAX     1024 /* characters */
-#define QUERY_MAX    8192
-#define MESSAGE_MAX  32768 /* of a condition, as metav1.Condition has it */
-#define LIST_MAX     64
-#define RULES_MAX    50
-#define MATCHERS_MAX 16
+#define TEXT_MAX       1024 /* characters */
+#define QUERY_MAX      8192
+#define MESSAGE_MAX    32768 /* of a condition, as metav1.Condition has it */
+#define LIST_MAX       64
+#define GENERATION_MAX (INT64_C(1) << 53) /* API servers refuse a bound that is no double */
+#define RULES_MAX      50
+#define MATCHERS_MAX   16
 
 #define LINE     "^[^\\x00-\\x1f\\x7f]+$"
 #define NAME     "^[a-zA-Z0-9_.-]+$"
@@ -541,7 +542,7 @@ static void write_conditions(struct as_json_writer *json)
     as_json_end_object(json);
     crd_begin(json, "observedGeneration");
     crd_write_about(json, "The generation of the policy that the condition is about.");
-    write_integer(json, 0, INT64_MAX);
+    write_integer(json, 0, GENERATION_MAX);
     as_json_end_object(json);
     crd_begin(json, "lastTransitionTime");
     crd_write_about(json, "When `status` last changed.");

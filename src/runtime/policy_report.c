@@ -915,19 +915,21 @@ static void entry_report(struct policy_entry *entry, const struct as_scaling_pol
     write(context, policy, text.data, text.size, is_urgent);
 }
 
+/* A generation that no join has judged yet stays due. */
 static void look_at(struct as_policy_reports *reports, struct policy_entry *entry,
                     const struct as_policy_set *set, const struct as_view *view,
                     as_policy_report_fn *write, void *context)
 {
     const struct as_scaling_policy *policy = as_policy_set_find(set, entry->id);
-    entry_set_due(reports, entry, false);
+    const bool is_judged = policy && !as_str_is_empty(policy->message);
+    entry_set_due(reports, entry, policy && !is_judged);
     if (!policy) {
         entry_forget(reports, entry);
         return;
     }
     TAILQ_REMOVE(&reports->round, entry, in_round);
     TAILQ_INSERT_TAIL(&reports->round, entry, in_round);
-    if (as_str_equal(policy->uid, entry->uid))
+    if (is_judged && as_str_equal(policy->uid, entry->uid))
         entry_report(entry, policy, view, write, context);
 }
 
@@ -936,6 +938,7 @@ void as_policy_reports_step(struct as_policy_reports *reports, const struct as_p
 {
     const int64_t count = HASH_COUNT(reports->entries);
     size_t left = AS_POLICY_REPORTS_A_STEP;
+    struct policy_entry *entry, *next;
     const int64_t passed_us =
         reports->stepped.us == INT64_MIN ? AS_POLICY_ROUND_US : view->mono.us - reports->stepped.us;
     reports->stepped = view->mono;
@@ -944,8 +947,12 @@ void as_policy_reports_step(struct as_policy_reports *reports, const struct as_p
                     (passed_us < AS_POLICY_ROUND_US ? passed_us : AS_POLICY_ROUND_US) * count);
     const int64_t most_us = count * AS_POLICY_ROUND_US;
     reports->owed_us = reports->owed_us < most_us ? reports->owed_us : most_us;
-    for (; left > 0 && !TAILQ_EMPTY(&reports->due); left--)
-        look_at(reports, TAILQ_FIRST(&reports->due), set, view, write, context);
+    TAILQ_FOREACH_SAFE (entry, &reports->due, in_due, next) {
+        if (left == 0)
+            break;
+        look_at(reports, entry, set, view, write, context);
+        left--;
+    }
     for (; left > 0 && reports->owed_us >= AS_POLICY_ROUND_US && !TAILQ_EMPTY(&reports->round);
          left--) {
         reports->owed_us -= AS_POLICY_ROUND_US;

@@ -362,6 +362,20 @@ Test(policy_report, says_why_a_policy_is_not_in_force)
     expect_condition("ScalingActive", "False", "Invalid", "not in force");
 }
 
+Test(policy_report, says_nothing_of_a_generation_before_it_is_judged)
+{
+    start("", QUERY_RULE);
+    show("web", 3, "", QUERY_RULE);
+    put_object("web", 4, "", "{\"name\":\"up\"}", written);
+    look();
+    cr_expect_eq(writes, 1);
+    join();
+    look();
+    cr_expect_eq(writes, 2);
+    cr_expect_eq(get_number("observedGeneration"), 4);
+    expect_condition("Ready", "False", "Invalid", "spec.rules[0]");
+}
+
 Test(policy_report, says_that_a_size_is_limited)
 {
     load = 500;

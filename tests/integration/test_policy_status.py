@@ -1,0 +1,140 @@
+"""The status of scaling policies on the real API server, the events on them, and which policies are watched: labels, namespaces, Roles."""
+import pytest
+
+from harness.notification import alert, notification
+from harness.wait import eventually, steadily
+from test_policies import definition  # noqa: F401
+from test_policy_daemon import RIGHTS, policy, spaces  # noqa: F401
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions")]
+
+
+def conditions(item):
+    return {c["type"]: c for c in item.get("status", {}).get("conditions", [])}
+
+
+def wait_condition(spaces, kind, status, reason, name="web"):  # noqa: F811
+    def is_so():
+        found = conditions(spaces.get(name)).get(kind, {})
+        return (found.get("status"), found.get("reason")) == (status, reason)
+    eventually(is_so, what=f"{kind} is {status}: {reason}")
+    return conditions(spaces.get(name))[kind]
+
+
+def test_the_status_says_what_was_done(spaces):  # noqa: F811
+    daemon = spaces.daemon()
+    spaces.apply(policy(spaces.namespace))
+    spaces.plane.kubectl("wait", "scp/web", "-n", spaces.namespace, "--for=condition=Ready", "--timeout=30s")
+    assert {k: c["status"] for k, c in conditions(spaces.get()).items()} == {
+        "Ready": "True", "Stalled": "False", "ScalingActive": "True", "ScalingLimited": "False", "Blocked": "False"}
+    daemon.notify(spaces.busy())
+    eventually(lambda: spaces.get()["status"].get("desired") == 4)
+    status = spaces.get()["status"]
+    assert (status["observedGeneration"], status["target"], status["size"], status["min"], status["max"]) == (1, "Deployment/web", 4, 1, 9)
+    assert status["lastDecision"]["reason"] == "Scaled" and status["lastDecision"]["rule"] == "busy" and status["lastScaleTime"]
+    assert [(r["name"], r["alerts"], r["desired"]) for r in status["rules"]] == [("busy", 1, 4)]
+    table = spaces.plane.kubectl("get", "scp", "web", "-n", spaces.namespace, "-o", "wide").stdout.splitlines()
+    assert table[1].split()[:8] == ["web", "Deployment/web", "4", "4", "1", "9", "Scaled", "True"] and "busy" in table[1]
+    managers = {(m["manager"], m["operation"], m.get("subresource")) for m in spaces.get()["metadata"]["managedFields"]}
+    assert ("alertscaler", "Apply", "status") in managers
+
+
+def test_the_policy_gets_the_events_of_its_target(spaces):  # noqa: F811
+    daemon = spaces.daemon()
+    spaces.apply(policy(spaces.namespace))
+    eventually(lambda: spaces.is_in_force(daemon))
+    daemon.notify(spaces.busy())
+    uid = spaces.get()["metadata"]["uid"]
+    path = f"/api/v1/namespaces/{spaces.namespace}/events"
+
+    def events():
+        return {e["involvedObject"]["kind"]: e for e in spaces.plane.admin.get(path)["items"] if e["source"].get("component") == "alertscaler"}
+    eventually(lambda: set(events()) == {"Deployment", "ScalingPolicy"})
+    found = events()
+    assert found["ScalingPolicy"]["involvedObject"]["uid"] == uid
+    assert found["ScalingPolicy"]["message"] == found["Deployment"]["message"]
+    assert f"rule {spaces.namespace}/web/busy" in spaces.plane.kubectl("describe", "scp", "web", "-n", spaces.namespace).stdout
+
+
+def test_an_invalid_generation_is_stalled_and_a_valid_one_is_ready_again(spaces):  # noqa: F811
+    spaces.daemon()
+    broken = policy(spaces.namespace)
+    broken["spec"]["target"]["min"] = 20
+    spaces.apply(broken)
+    ready = wait_condition(spaces, "Ready", "False", "Invalid")
+    assert "spec.target" in ready["message"] and ready["observedGeneration"] == 1
+    assert wait_condition(spaces, "Stalled", "True", "Invalid")["message"] == ready["message"]
+    spaces.apply(policy(spaces.namespace))
+    assert wait_condition(spaces, "Ready", "True", "Ready")["observedGeneration"] == 2
+    wait_condition(spaces, "Stalled", "False", "Ready")
+
+
+def test_what_blocks_a_policy_is_a_condition(spaces):  # noqa: F811
+    spaces.daemon()
+    spaces.apply(policy(spaces.namespace, annotations={"alertscaler.io/paused": "release"}))
+    assert "release" in wait_condition(spaces, "Blocked", "True", "Paused")["message"]
+    spaces.apply(policy(spaces.namespace))
+    wait_condition(spaces, "Blocked", "False", "NotBlocked")
+
+
+def test_a_restart_writes_nothing_that_is_there(spaces):  # noqa: F811
+    daemon = spaces.daemon()
+    spaces.apply(policy(spaces.namespace))
+    before = wait_condition(spaces, "Ready", "True", "Ready")
+    steadily(lambda: bool(conditions(spaces.get())), 1)
+    version = spaces.get()["metadata"]["resourceVersion"]
+    daemon.kill()
+    daemon.start()
+    eventually(lambda: spaces.is_in_force(daemon))
+    steadily(lambda: spaces.get()["metadata"]["resourceVersion"] == version, 3)
+    broken = policy(spaces.namespace)
+    broken["spec"]["target"]["min"] = 20
+    spaces.apply(broken)
+    wait_condition(spaces, "Stalled", "True", "Invalid")
+    assert conditions(spaces.get())["Blocked"]["lastTransitionTime"] == before["lastTransitionTime"]
+
+
+def test_only_policies_with_the_labels_are_in_force(spaces):  # noqa: F811
+    daemon = spaces.daemon(selector={"team": "shop"})
+    spaces.apply(policy(spaces.namespace, labels={"team": "shop"}))
+    spaces.apply(policy(spaces.namespace, name="other", target="other"))
+    eventually(lambda: spaces.is_in_force(daemon))
+    assert not spaces.is_in_force(daemon, "other")
+    spaces.apply(policy(spaces.namespace, labels={"team": "else"}))
+    eventually(lambda: not spaces.is_in_force(daemon))
+    assert spaces.get("other")["status"] == {"observedGeneration": -1}
+
+
+def test_policies_follow_the_labels_of_their_namespace(spaces):  # noqa: F811
+    rights = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]}]
+    spaces.plane.grant("alertscaler", "alertscaler", rights, cluster_wide=True)
+    daemon = spaces.daemon(namespaces=[f"{spaces.namespace}*"], namespace_selector={"scaled": spaces.namespace})
+    spaces.apply(policy(spaces.namespace))
+    steadily(lambda: not spaces.is_in_force(daemon), 1.5)
+    path = f"/api/v1/namespaces/{spaces.namespace}"
+    spaces.plane.admin.patch(path, {"metadata": {"labels": {"scaled": spaces.namespace}}})
+    eventually(lambda: spaces.is_in_force(daemon), what="the policy of a namespace that matches now")
+    spaces.plane.admin.patch(path, {"metadata": {"labels": {"scaled": None}}})
+    eventually(lambda: not spaces.is_in_force(daemon), what="the namespace does not match any more")
+    spaces.plane.admin.patch(path, {"metadata": {"labels": {"scaled": spaces.namespace}}})
+    eventually(lambda: spaces.is_in_force(daemon))
+
+
+def test_a_role_in_the_namespace_is_enough(spaces, tmp_path):  # noqa: F811
+    """A service account without any right elsewhere; the namespace `kube-public`, for which it has none, holds nothing up."""
+    name = spaces.namespace
+    rights = RIGHTS + [{"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get", "update", "patch"]},
+                       {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}]
+    spaces.plane.create_account(name, "narrow")
+    spaces.plane.grant(name, "narrow", rights)
+    spaces.plane.wait_allowed(f"system:serviceaccount:{name}:narrow", RIGHTS, name)
+    token = tmp_path / "narrow"
+    token.write_text(spaces.plane.account_token(name, "narrow"))
+    spaces.kubeconfig = spaces.plane.write_kubeconfig("narrow", tokenFile=str(token))
+    daemon = spaces.daemon(namespaces=[name, "kube-public"])
+    spaces.apply(policy(name))
+    eventually(lambda: spaces.is_in_force(daemon), timeout=40, what="the policy is in force")
+    daemon.notify(notification(alert({"alertname": "Busy", "namespace": name})))
+    eventually(lambda: spaces.sizes()["web"] == 4)
+    wait_condition(spaces, "Ready", "True", "Ready")
+    assert "namespaces/kube-public/scalingpolicies: HTTP 403" in daemon.process.log_text()
