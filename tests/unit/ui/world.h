@@ -201,7 +201,7 @@ static inline void world_refuse_query(struct world *world, size_t rule, const ch
     own->kind = AS_SOURCE_QUERY;
     cr_assert_eq(as_template_new(query, &own->query, NULL), 0);
     world->query_checks = as_query_checks_new(&loop);
-    as_query_checks_start(world->query_checks, &config, &source);
+    as_query_checks_start(world->query_checks, &config, config.ruleset, &source);
     for (int i = 0; i < AS_QUERY_REFUSALS; i++)
         as_query_checks_note(world->query_checks, query, AS_QUERY_REFUSED, error);
 }
