@@ -370,7 +370,7 @@ class Replica:
         self.daemon = make_daemon(name=name, start=False, rules=NOTHING, env={"POD_NAME": name}, config={
             "clusters": {"default": {"kubeconfig": str(kubeconfig)}},
             "state": {"store": "kubernetes", "namespace": namespace, "lease": {
-                "duration": "5s", "renew_deadline": "3s", "retry_period": "500ms"}},
+                "duration": "15s", "renew_deadline": "10s", "retry_period": "500ms"}},
             "prometheus": {"url": "http://127.0.0.1:1"},
             "objects": {**OBJECTS, "admission": {"address": f"127.0.0.1:{self.port}"}}})
 
