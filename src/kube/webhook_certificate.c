@@ -8,7 +8,7 @@
  *   write the Secret         if the certificate is due, or does not fit
  *
  * A new certificate is kept until it is written, so that a failing request does not make another
- * one. After a failure, the next round begins sooner.
+ * one. Without a certificate, or after a failure, the next round begins sooner.
  */
 #include <alertscaler/kube/webhook_certificate.h>
 
@@ -62,6 +62,7 @@ struct as_webhook_certificate {
     struct webhook_hooks hooks;
     struct as_self_signed made; /* not yet written; empty: none */
     char *in_use;               /* the certificate that was reported last; NULL: none */
+    int64_t wait_us;            /* before this round; 0: the last one succeeded */
     struct as_error error;      /* of the last round; logged */
 };
 
@@ -77,11 +78,24 @@ static void webhook_rest(struct as_webhook_certificate *self, int64_t us)
     self->timer = self->env->loop->start_timer(self->env->loop, us, webhook_on_timer, self);
 }
 
+/* Soon, and less and less often. */
+static void webhook_rest_again(struct as_webhook_certificate *self)
+{
+    const int64_t us = self->wait_us > 0 ? 2 * self->wait_us : SOON_US;
+    self->wait_us = us < EVERY_US ? us : EVERY_US;
+    webhook_rest(self, self->wait_us);
+}
+
 /* Ends the round. */
 static void webhook_end_round(struct as_webhook_certificate *self)
 {
     self->error = (struct as_error)AS_ERROR_INIT;
-    webhook_rest(self, self->in_use ? EVERY_US : SOON_US);
+    if (!self->in_use) {
+        webhook_rest_again(self);
+        return;
+    }
+    self->wait_us = 0;
+    webhook_rest(self, EVERY_US);
 }
 
 /* Ends the round; the same error is logged once. */
@@ -91,7 +105,7 @@ static void webhook_fail(struct as_webhook_certificate *self, const struct as_er
         as_log(AS_LOG_WARN, "the certificate of the admission webhook cannot be made or renewed",
                AS_F("error", error->text));
     self->error = *error;
-    webhook_rest(self, SOON_US);
+    webhook_rest_again(self);
 }
 
 static void webhook_fail_response(struct as_webhook_certificate *self, const char *what,

@@ -194,7 +194,7 @@ Test(webhook_certificate, a_follower_reads_it)
     as_encode_base64(&text, made.key, strlen(made.key));
     as_buf_append_str(&text, "\"}}");
     set_text(&secret, text.data);
-    world_advance(&world, 5 * AS_US_PER_S);
+    world_advance(&world, AS_US_PER_MIN);
     cr_assert_eq(changes, 1);
     cr_assert_str_eq(in_use, made.certificate);
     cr_assert_str_eq(key_in_use, made.key);
@@ -261,7 +261,7 @@ Test(webhook_certificate, a_failed_write_is_repeated)
     world_advance(&world, AS_US_PER_MIN);
     cr_assert_str_eq(done, "bundle ");
     secret_status = 0;
-    world_advance(&world, 5 * AS_US_PER_S);
+    world_advance(&world, AS_US_PER_MIN);
     cr_assert_str_eq(done, "bundle secret ");
     AS_CLEANUP(as_free_p) char *ca = copy_bundle();
     cr_assert_eq(check_served(ca), AS_SELF_SIGNED_GOOD);
@@ -307,8 +307,11 @@ Test(webhook_certificate, without_a_configuration_there_is_no_certificate)
     world_run(&world);
     world_advance(&world, AS_US_PER_MIN);
     cr_assert_str_eq(done, "");
+    const size_t before = world.request_count;
+    world_advance(&world, AS_US_PER_H);
+    cr_assert_leq(world.request_count - before, 2 * 60, "a round a minute");
     client = SERVICE;
-    world_advance(&world, 5 * AS_US_PER_S);
+    world_advance(&world, AS_US_PER_MIN);
     cr_assert_str_eq(done, "bundle secret ");
 }
 
