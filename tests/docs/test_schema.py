@@ -166,6 +166,12 @@ class Schemas(unittest.TestCase):
             for name in re.findall(r'"\$ref": "#/\$defs/([^"]+)"', text):
                 self.assertIn(name, schema["$defs"])
 
+    def test_the_manifests_have_the_definition_of_policies(self):
+        """alertscaler schema crd > deploy/kubernetes/policies/crd.json; the chart has a link to this file."""
+        shipped = (ROOT / "deploy/kubernetes/policies/crd.json").read_text(encoding="utf-8")
+        self.assertEqual(json.loads(shipped), schema_of("crd"))
+        self.assertEqual((ROOT / "deploy/chart/files/crd.json").resolve(), ROOT / "deploy/kubernetes/policies/crd.json")
+
     def test_every_key_of_policies_has_a_description(self):
         """`kubectl explain` shows it: one sentence, in the spelling of policies."""
         keys = []

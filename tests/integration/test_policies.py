@@ -126,6 +126,29 @@ def test_the_api_server_takes_what_convert_writes(case, control_plane, namespace
         assert done.returncode == 0 and "Warning" not in done.stderr, f"{file.name}: {done.stderr}"
 
 
+def can(control_plane, namespace, verb, resource, *flags):
+    done = control_plane.kubectl("auth", "can-i", verb, resource, "-n", namespace, *flags, check=False)
+    return done.stdout.strip() == "yes"
+
+
+def test_the_roles_of_the_manifests(control_plane, namespace):
+    """alertscaler reads policies and writes their status, and no more; people have what view and edit give."""
+    policies = "scalingpolicies.alertscaler.io"
+    control_plane.kubectl("apply", "--server-side", "-k", str(ROOT / "deploy/kubernetes/policies"))
+    account = "--as=system:serviceaccount:alertscaler:alertscaler"
+    eventually(lambda: all(can(control_plane, namespace, verb, policies, account) for verb in ("get", "list", "watch")))
+    eventually(lambda: can(control_plane, namespace, "patch", policies, "--subresource=status", account))
+    for verb in ("create", "update", "patch", "delete"):
+        assert not can(control_plane, namespace, verb, policies, account), verb
+    for role, may in (("view", False), ("edit", True), ("admin", True)):
+        control_plane.kubectl("create", "rolebinding", f"{role}-ann", f"--clusterrole={role}", f"--user={role}-ann", "-n", namespace)
+        eventually(lambda who=role: can(control_plane, namespace, "list", policies, f"--as={who}-ann"), what=role)
+        if may:
+            eventually(lambda who=role: can(control_plane, namespace, "create", policies, f"--as={who}-ann"), what=role)
+        assert can(control_plane, namespace, "delete", policies, f"--as={role}-ann") == may
+        assert not can(control_plane, namespace, "patch", policies, "--subresource=status", f"--as={role}-ann")
+
+
 RULE = ("spec", "rules", 0)
 
 

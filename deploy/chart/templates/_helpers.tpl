@@ -72,6 +72,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- $_ := set $config "receiver" (dict "tokens" $tokens) -}}
 {{- end -}}
+{{- if .Values.objects.enabled -}}
+{{- $_ := set $config "objects" .Values.objects -}}
+{{- end -}}
 {{- mergeOverwrite $config (deepCopy .Values.config) | toYaml -}}
 {{- end }}
 
