@@ -42,7 +42,7 @@ class Block:
 
     def get_kind(self):
         if "apiVersion" in self.keys:
-            return "manifest"
+            return "policy" if "kind: ScalingPolicy\n" in self.text else "manifest"
         if "tests" in self.keys:
             return "tests"
         if self.keys & {"targets", "rules"}:
@@ -139,6 +139,9 @@ class Examples(unittest.TestCase):
 
     def test_rule_files(self):
         self.try_blocks("rules", ALERTSCALER, "check")
+
+    def test_policies(self):
+        self.try_blocks("policy", ALERTSCALER, "check")
 
     def test_configurations(self):
         self.try_blocks("configuration", ALERTSCALER, "check", "--syntax-only")
