@@ -46,6 +46,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if gt (int .Values.replicaCount) 1 }}true{{ end -}}
 {{- end }}
 
+{{- define "alertscaler.hasAdmission" -}}
+{{- if and .Values.objects.enabled .Values.objects.admission }}true{{ end -}}
+{{- end }}
+
+{{- define "alertscaler.admissionPort" -}}
+{{- regexFind "[0-9]+$" .Values.objects.admission.address -}}
+{{- end }}
+
 {{- /* alertscaler.yaml: what the chart sets, and over it what the values say. */ -}}
 {{- define "alertscaler.config" -}}
 {{- $data := "/var/lib/alertscaler" -}}

@@ -68,6 +68,10 @@ spec:
       ports:
         - name: http
           containerPort: 9096
+        {{- if include "alertscaler.hasAdmission" . }}
+        - name: admission
+          containerPort: {{ include "alertscaler.admissionPort" . }}
+        {{- end }}
       livenessProbe:
         httpGet: {path: /-/healthy, port: http}
         periodSeconds: 10
