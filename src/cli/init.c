@@ -118,7 +118,7 @@ static void print_next_kubernetes(const char *folder)
 {
     printf("%s: alertscaler.yaml, rules.yaml and its tests, kustomization.yaml, manifests.yaml, "
            "role.yaml,\n"
-           "a token, and schema/ for editors.\n"
+           "policy.yaml (the same rule as a scaling policy), a token, and schema/ for editors.\n"
            "Put your Deployment in place of `web`, and its namespace in place of `shop`; put the "
            "address\n"
            "of your Prometheus into alertscaler.yaml. Next:\n\n"

@@ -120,7 +120,7 @@ class Init(Folder):
 
 class Kubernetes(unittest.TestCase):
     """The folder of `init --kubernetes`. tests/integration/test_init_kubernetes.py applies it to an API server."""
-    files = ["alertscaler.yaml", "kustomization.yaml", "manifests.yaml", "role.yaml", "rules.yaml", *SCHEMAS, "tests/rules.yaml", "token"]
+    files = ["alertscaler.yaml", "kustomization.yaml", "manifests.yaml", "policy.yaml", "role.yaml", "rules.yaml", *SCHEMAS, "tests/rules.yaml", "token"]
 
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "cluster"
@@ -142,6 +142,14 @@ class Kubernetes(unittest.TestCase):
         self.assertTrue(done.stdout.startswith("1 rule file, 1 target, 1 rule: ok\n"), done.stdout)
         done = run("test", *(self.folder / "tests").glob("*.yaml"))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_the_policy_has_the_rule_of_the_rule_file(self):
+        self.assertEqual(run("check", "--lint-fatal", self.folder / "policy.yaml").returncode, 0)
+        policy, file = (yaml.safe_load((self.folder / name).read_text()) for name in ("policy.yaml", "rules.yaml"))
+        rule, = file["rules"]
+        track = policy["spec"]["rules"][0]["track"]
+        self.assertEqual((policy["metadata"]["namespace"], policy["spec"]["target"]["max"]), ("shop", file["targets"]["web"]["max"]))
+        self.assertEqual((track["query"], track["utilization"]), (rule["track"]["query"], rule["track"]["utilization"]))
 
     def test_another_deployment_takes_two_words(self):
         """`web` and `shop` are nothing but the two names."""
