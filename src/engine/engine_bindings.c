@@ -28,13 +28,33 @@ static bool is_gone(const struct as_engine *engine, const char *rule)
     return !as_ruleset_awaits(engine->ruleset, policy);
 }
 
+static bool is_kept_for(const struct as_progress *progress, const struct group *group)
+{
+    return as_target_ref_has_id(group->target->ref, progress->target) &&
+           strcmp(progress->rule, group->rule->name) == 0;
+}
+
 /* Between a rule file and a policy a target may change its owner: the new rule of an alert goes on
- * where the former one has ended. */
+ * where a former one has ended. */
 static bool succeeds(const struct as_engine *engine, const struct group *group,
                      const struct as_progress *progress)
 {
     return (group->target->config->policy || strchr(progress->rule, '/')) &&
+           as_target_ref_has_id(group->target->ref, progress->target) &&
            is_gone(engine, progress->rule);
+}
+
+/* What this rule has done for the incident, or the one that it succeeds; NULL: nothing. */
+static struct as_progress *find_progress(const struct as_engine *engine, struct incident *incident,
+                                         const struct group *group)
+{
+    for (uint32_t i = 0; i < incident->kept_count; i++)
+        if (is_kept_for(&incident->kept[i], group))
+            return &incident->kept[i];
+    for (uint32_t i = 0; i < incident->kept_count; i++)
+        if (succeeds(engine, group, &incident->kept[i]))
+            return &incident->kept[i];
+    return NULL;
 }
 
 static void bind(const struct as_engine *engine, struct binding *binding, struct incident *incident,
@@ -52,17 +72,15 @@ static void bind(const struct as_engine *engine, struct binding *binding, struct
     group->count++;
     group->target->open_bindings++;
 
-    for (uint32_t i = 0; i < incident->kept_count; i++) {
-        struct as_progress *progress = &incident->kept[i];
-        if (as_target_ref_has_id(group->target->ref, progress->target) &&
-            (strcmp(progress->rule, group->rule->name) == 0 || succeeds(engine, group, progress))) {
-            binding->steps = progress->steps;
-            binding->applied = progress->applied;
-            binding->origin = progress->origin;
-            progress_deinit(progress);
-            *progress = incident->kept[--incident->kept_count];
-            break;
-        }
+    struct as_progress *progress = find_progress(engine, incident, group);
+    if (progress) {
+        binding->steps = progress->steps;
+        binding->applied = progress->applied;
+        binding->origin = progress->origin;
+    }
+    if (progress && is_kept_for(progress, group)) { /* a rule that is gone may come back */
+        progress_deinit(progress);
+        *progress = incident->kept[--incident->kept_count];
     }
     owners_inherit(engine, binding);
 }
