@@ -140,13 +140,14 @@ def test_the_roles_of_the_manifests(control_plane, namespace):
     eventually(lambda: can(control_plane, namespace, "patch", policies, "--subresource=status", account))
     for verb in ("create", "update", "patch", "delete"):
         assert not can(control_plane, namespace, verb, policies, account), verb
-    for role, may in (("view", False), ("edit", True), ("admin", True)):
-        control_plane.kubectl("create", "rolebinding", f"{role}-ann", f"--clusterrole={role}", f"--user={role}-ann", "-n", namespace)
-        eventually(lambda who=role: can(control_plane, namespace, "list", policies, f"--as={who}-ann"), what=role)
-        if may:
-            eventually(lambda who=role: can(control_plane, namespace, "create", policies, f"--as={who}-ann"), what=role)
-        assert can(control_plane, namespace, "delete", policies, f"--as={role}-ann") == may
-        assert not can(control_plane, namespace, "patch", policies, "--subresource=status", f"--as={role}-ann")
+    for role, needed, aggregated in (("view", "list", {"view"}), ("edit", "create", {"edit", "admin"})):
+        name, user = f"alertscaler-policies-{role}", f"--as={role}-ann"
+        labels = json.loads(control_plane.kubectl("get", "clusterrole", name, "-o", "json").stdout)["metadata"]["labels"]
+        assert labels == {f"rbac.authorization.k8s.io/aggregate-to-{to}": "true" for to in aggregated}
+        control_plane.kubectl("create", "rolebinding", f"{role}-ann", f"--clusterrole={name}", f"--user={role}-ann", "-n", namespace)
+        eventually(lambda verb=needed, who=user: can(control_plane, namespace, verb, policies, who), what=role)
+        assert can(control_plane, namespace, "delete", policies, user) == (role == "edit")
+        assert not can(control_plane, namespace, "patch", policies, "--subresource=status", user)
 
 
 RULE = ("spec", "rules", 0)
