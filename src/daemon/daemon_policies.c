@@ -119,11 +119,6 @@ static void on_watch_failed(void *context, const char *message)
 static const struct as_policy_watch_listener policies_listener = {on_list_begin, on_put, on_removed,
                                                                   on_list_end, on_watch_failed};
 
-const struct as_ruleset *daemon_get_rules(const struct daemon *daemon)
-{
-    return daemon->policies.rules ? daemon->policies.rules : daemon->config->ruleset;
-}
-
 static void record_policy(struct daemon *daemon, const struct as_scaling_policy *policy,
                           bool is_new)
 {

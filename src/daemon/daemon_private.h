@@ -184,6 +184,12 @@ struct daemon {
     int notify; /* systemd's socket; -1: none */
 };
 
+/* The rules in force. */
+static inline const struct as_ruleset *daemon_get_rules(const struct daemon *daemon)
+{
+    return daemon->policies.rules ? daemon->policies.rules : daemon->config->ruleset;
+}
+
 /* daemon_ports.c */
 void daemon_arm(struct event *timer, int64_t us); /* may fire early: check the clock */
 uint64_t daemon_get_seed(void);
@@ -210,7 +216,6 @@ void daemon_messages_end_former(struct daemon *daemon);
 void daemon_messages_close(struct daemon *daemon);
 
 /* daemon_policies.c */
-const struct as_ruleset *daemon_get_rules(const struct daemon *daemon); /* in force */
 /* Joins the policies with the present configuration. Before the engine gets its rules. */
 void daemon_policies_join(struct daemon *daemon);
 /* After the start of the shell: records all policies, and begins to report their status. */

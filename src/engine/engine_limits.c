@@ -194,7 +194,7 @@ static void count_size(struct as_engine *engine, struct target *target)
     get_turn(target)->managed = size;
 }
 
-static const char *get_namespace(const struct target *target) /* NULL: not of a policy */
+static const char *limits_get_namespace(const struct target *target) /* NULL: not of a policy */
 {
     return target->config && target->config->policy ? target->config->policy->namespace : NULL;
 }
@@ -218,7 +218,7 @@ static struct turn *find_follower(const struct as_engine *engine, const struct t
 static void start_waiting(struct as_engine *engine, struct target *target)
 {
     const char *sender = target_note_sender(engine, target);
-    const char *namespace = get_namespace(target), *party = namespace ? namespace : sender;
+    const char *namespace = limits_get_namespace(target), *party = namespace ? namespace : sender;
     struct turn *turn = get_turn(target);
     const struct turn *other;
     size_t before = 0, others = 0; /* of the same party; without one */
@@ -323,7 +323,7 @@ static struct namespace_use limits_count_namespace(const struct as_engine *engin
 static as_mono_time get_namespace_time(const struct as_engine *engine, const struct target *target)
 {
     const struct as_limits *limits = &engine->config.limits;
-    const char *namespace = get_namespace(target);
+    const char *namespace = limits_get_namespace(target);
     if (!namespace || limits->namespace_actions_max == 0)
         return (as_mono_time){INT64_MIN};
     const struct namespace_use use = limits_count_namespace(engine, namespace);
@@ -345,7 +345,7 @@ bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from
     const bool lacks_removal = !fits_removal(engine, kind, removal, claim.removal);
     if (!lacks_removal && fits_actions(engine, claim.actions))
         return false;
-    if (turn->is_waiting && turn->party && !get_namespace(target) &&
+    if (turn->is_waiting && turn->party && !limits_get_namespace(target) &&
         !scope_find_sender(engine, target))
         stop_waiting(engine, target); /* not for a narrowed credential alone any more */
     if (!turn->is_waiting)

@@ -29,7 +29,7 @@ static void self_signed_need(bool is_done)
         abort();
 }
 
-static void set_time(ASN1_TIME *time, int64_t seconds)
+static void certificate_set_time(ASN1_TIME *time, int64_t seconds)
 {
     self_signed_need(ASN1_TIME_set(time, (time_t)seconds) != NULL);
 }
@@ -62,8 +62,9 @@ static X509 *begin_certificate(EVP_PKEY *key, const char *name, as_wall_time now
                                                 MBSTRING_UTF8, (const unsigned char *)name, -1, -1,
                                                 0) == 1);
     set_serial(certificate);
-    set_time(X509_getm_notBefore(certificate), begin);
-    set_time(X509_getm_notAfter(certificate), begin + EARLIER_S + life_us / AS_US_PER_S);
+    certificate_set_time(X509_getm_notBefore(certificate), begin);
+    certificate_set_time(X509_getm_notAfter(certificate),
+                         begin + EARLIER_S + life_us / AS_US_PER_S);
     return certificate;
 }
 
@@ -80,7 +81,7 @@ static bool is_address(const char *name)
 }
 
 /* "DNS:a,IP:10.0.0.1" */
-static char *print_names(const char *const *names, size_t count)
+static char *certificate_print_names(const char *const *names, size_t count)
 {
     struct as_buf text = AS_BUF_INIT(NAMES_MAX);
     for (size_t i = 0; i < count; i++)
@@ -121,7 +122,7 @@ struct as_self_signed as_self_signed_make(const char *const *names, size_t count
 {
     EVP_PKEY *ca_key = EVP_EC_gen("P-256"), *key = EVP_EC_gen("P-256");
     self_signed_need(ca_key && key);
-    AS_CLEANUP(as_free_p) char *alternatives = print_names(names, count);
+    AS_CLEANUP(as_free_p) char *alternatives = certificate_print_names(names, count);
     X509 *ca = begin_certificate(ca_key, "alertscaler admission CA", now, life_us);
     self_signed_extend(ca, ca, NID_basic_constraints, "critical,CA:TRUE,pathlen:0");
     self_signed_extend(ca, ca, NID_key_usage, "critical,keyCertSign");

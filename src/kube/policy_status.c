@@ -240,7 +240,7 @@ static void note_failure(struct as_policy_status_writer *writer, const char *id,
     writer->is_failing = true;
 }
 
-static int64_t get_backoff(unsigned failures, int64_t asked_us)
+static int64_t status_get_backoff(unsigned failures, int64_t asked_us)
 {
     int64_t us = AS_POLICY_STATUS_RETRY_US;
     for (unsigned i = 0; i < failures && us < AS_POLICY_STATUS_RETRY_MAX_US; i++)
@@ -271,8 +271,8 @@ static void policy_status_pause(struct as_policy_status_writer *writer, int64_t 
     const as_mono_time now = policy_status_get_now(writer);
     if (now.us >= writer->resume_at.us)
         writer->pauses++;
-    const int64_t until =
-        as_time_add(now.us, get_backoff(writer->pauses > 0 ? writer->pauses - 1 : 0, asked_us));
+    const int64_t until = as_time_add(
+        now.us, status_get_backoff(writer->pauses > 0 ? writer->pauses - 1 : 0, asked_us));
     writer->resume_at.us = until > writer->resume_at.us ? until : writer->resume_at.us;
 }
 
@@ -317,8 +317,8 @@ static void status_answered(void *context, const struct as_http_response *respon
         if (is_paused)
             policy_status_pause(writer, outcome.retry_after_us);
         else
-            slot->due.us =
-                as_time_add(policy_status_get_now(writer).us, get_backoff(slot->failures++, 0));
+            slot->due.us = as_time_add(policy_status_get_now(writer).us,
+                                       status_get_backoff(slot->failures++, 0));
         slot_retry(slot, is_paused ? NULL : &writer->delayed);
     } else {
         note_failure(writer, slot->id, outcome.message);
@@ -355,7 +355,7 @@ static int64_t end_delays(struct as_policy_status_writer *writer, as_mono_time n
     return first;
 }
 
-static struct status_slot *find_next(struct as_policy_status_writer *writer)
+static struct status_slot *status_find_next(struct as_policy_status_writer *writer)
 {
     struct status_slot *slot = TAILQ_FIRST(&writer->urgent);
     return slot ? slot : TAILQ_FIRST(&writer->plain);
@@ -393,7 +393,7 @@ static void policy_status_plan(struct as_policy_status_writer *writer, int64_t a
 /* When the next request may be sent; INT64_MAX: after an answer, or none waits. */
 static int64_t get_next_send(struct as_policy_status_writer *writer, as_mono_time now)
 {
-    if (!find_next(writer) || writer->under_way >= AS_POLICY_STATUS_UNDER_WAY)
+    if (!status_find_next(writer) || writer->under_way >= AS_POLICY_STATUS_UNDER_WAY)
         return INT64_MAX;
     const int64_t token = now.us + STATUS_COST_US - writer->tokens_us;
     return writer->resume_at.us > token ? writer->resume_at.us : token;
@@ -407,7 +407,7 @@ static void policy_status_pump(struct as_policy_status_writer *writer)
         drop_all(writer);
     const int64_t first_delayed = end_delays(writer, now);
     while (now.us >= writer->resume_at.us && writer->under_way < AS_POLICY_STATUS_UNDER_WAY &&
-           (slot = find_next(writer)) && policy_status_take_token(writer, now)) {
+           (slot = status_find_next(writer)) && policy_status_take_token(writer, now)) {
         if (slot_send(slot))
             continue;
         note_failure(writer, slot->id, "it is too large");

@@ -132,8 +132,8 @@ static struct as_kube_watch *policy_watch_open(struct as_policy_watch *watch, co
     return as_kube_watch_start(watch->client, &spec, listener, context);
 }
 
-static int tell_policy(struct as_policy_watch *watch, enum as_kube_verb verb,
-                       const struct policy_object *object, const char *bytes, size_t size)
+static int policy_watch_tell(struct as_policy_watch *watch, enum as_kube_verb verb,
+                             const struct policy_object *object, const char *bytes, size_t size)
 {
     if (verb == AS_KUBE_DELETED)
         watch->listener->removed(watch->context, object->namespace, object->name);
@@ -166,7 +166,7 @@ static struct policy_space *space_new(struct as_policy_watch *watch, const char 
     return space;
 }
 
-static bool is_waiting(enum space_state state)
+static bool policy_is_waiting(enum space_state state)
 {
     return state == SPACE_WAITING || state == SPACE_GONE;
 }
@@ -176,7 +176,7 @@ static void space_set(struct policy_space *space, enum space_state state)
 {
     struct as_policy_watch *watch = space->owner;
     struct as_loop *loop = watch->client->env->loop;
-    if (is_waiting(space->state))
+    if (policy_is_waiting(space->state))
         TAILQ_REMOVE(&watch->waiting, space, entry);
     watch->listing -= space->state == SPACE_LISTING;
     watch->unsettled -= space->state != SPACE_SETTLED;
@@ -189,7 +189,7 @@ static void space_set(struct policy_space *space, enum space_state state)
     watch->listing += state == SPACE_LISTING;
     if (state == SPACE_GONE)
         TAILQ_INSERT_HEAD(&watch->waiting, space, entry);
-    else if (is_waiting(state))
+    else if (policy_is_waiting(state))
         TAILQ_INSERT_TAIL(&watch->waiting, space, entry);
 }
 
@@ -214,7 +214,7 @@ static int space_object(void *context, enum as_kube_verb verb, enum as_kube_form
     (void)form; /* JSON: nothing else is requested */
     const int status = policy_object_read(&object, bytes, size, error);
     object.namespace = space->name;
-    return status ? status : tell_policy(space->owner, verb, &object, bytes, size);
+    return status ? status : policy_watch_tell(space->owner, verb, &object, bytes, size);
 }
 
 static void space_repeat(void *context)
@@ -339,7 +339,7 @@ static int wide_object(void *context, enum as_kube_verb verb, enum as_kube_form 
     } else if (!policy_watch_has_name(watch, object.namespace)) {
         return 0;
     }
-    return tell_policy(watch, verb, &object, bytes, size);
+    return policy_watch_tell(watch, verb, &object, bytes, size);
 }
 
 static void wide_list_end(void *context, const char *resource_version)

@@ -195,7 +195,7 @@ static void webhook_report(struct as_webhook_certificate *self, const struct as_
     self->config.changed(self->config.context, pair->certificate, pair->key);
 }
 
-static void write_data(struct as_json_writer *json, const char *name, const char *pem)
+static void webhook_write_data(struct as_json_writer *json, const char *name, const char *pem)
 {
     AS_CLEANUP(as_buf_wipe) struct as_buf text = AS_BUF_INIT(BODY_MAX);
     as_encode_base64(&text, pem, strlen(pem));
@@ -247,9 +247,9 @@ static void webhook_write_secret(struct as_webhook_certificate *self)
     as_json_write_member(&json, "type", secret->is_there ? secret->type : "kubernetes.io/tls");
     as_json_write_key(&json, "data");
     as_json_begin_object(&json);
-    write_data(&json, "ca.crt", self->made.ca);
-    write_data(&json, "tls.crt", self->made.certificate);
-    write_data(&json, "tls.key", self->made.key);
+    webhook_write_data(&json, "ca.crt", self->made.ca);
+    webhook_write_data(&json, "tls.crt", self->made.certificate);
+    webhook_write_data(&json, "tls.key", self->made.key);
     as_json_end_object(&json);
     as_json_end_object(&json);
     webhook_request(self,
@@ -406,8 +406,8 @@ static void webhook_on_bundle_written(void *context, const struct as_http_respon
     webhook_go_on(self);
 }
 
-static void write_patch(struct as_json_writer *json, const char *operation, const char *path,
-                        const char *value, size_t size)
+static void webhook_write_patch(struct as_json_writer *json, const char *operation,
+                                const char *path, const char *value, size_t size)
 {
     as_json_begin_object(json);
     as_json_write_member(json, "op", operation);
@@ -426,12 +426,12 @@ static void webhook_write_bundle(struct as_webhook_certificate *self, const char
     as_encode_base64(&text, bundle, strlen(bundle));
     as_json_init(&json, &body, AS_JSON_ANY_ORDER);
     as_json_begin_array(&json);
-    write_patch(&json, "test", "/metadata/resourceVersion", self->hooks.version,
-                strlen(self->hooks.version));
+    webhook_write_patch(&json, "test", "/metadata/resourceVersion", self->hooks.version,
+                        strlen(self->hooks.version));
     for (size_t i = 0; i < self->hooks.count; i++) {
         char path[64];
         (void)snprintf(path, sizeof(path), "/webhooks/%zu/clientConfig/caBundle", i);
-        write_patch(&json, "add", path, text.data, text.size);
+        webhook_write_patch(&json, "add", path, text.data, text.size);
     }
     as_json_end_array(&json);
     webhook_request(self,

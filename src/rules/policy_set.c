@@ -114,7 +114,7 @@ static void free_const(const char *text)
     free((char *)(uintptr_t)text);
 }
 
-static void entry_free(struct as_policy_set *set, struct policy_entry *entry)
+static void policy_entry_free(struct as_policy_set *set, struct policy_entry *entry)
 {
     struct as_scaling_policy *policy = &entry->policy;
     const char *const texts[] = {policy->namespace, policy->name,        policy->id,
@@ -145,7 +145,7 @@ struct as_policy_set *as_policy_set_free(struct as_policy_set *set)
         return NULL;
     HASH_ITER (hh, set->entries, entry, next) {
         HASH_DEL(set->entries, entry);
-        entry_free(set, entry);
+        policy_entry_free(set, entry);
     }
     joined_free(set->now);
     joined_free(set->former);
@@ -200,7 +200,8 @@ static void read_annotations(const struct tree_value *metadata, struct as_scalin
     policy->allows_hpa = allows && strcmp(allows, "true") == 0;
 }
 
-static struct policy_entry *entry_new(const char *text, size_t size, const struct tree_value *root)
+static struct policy_entry *policy_entry_new(const char *text, size_t size,
+                                             const struct tree_value *root)
 {
     const struct tree_value *metadata = tree_find(root, "metadata");
     const char *created = tree_find_text(metadata, "creationTimestamp");
@@ -297,7 +298,7 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
         as_error_set(error, "the object has no `metadata.namespace` and `metadata.name`");
         return -EBADMSG;
     }
-    struct policy_entry *entry = entry_new(text, size, tree.root);
+    struct policy_entry *entry = policy_entry_new(text, size, tree.root);
     HASH_FIND_STR(set->entries, entry->policy.id, former);
     *changed_out = !former || !policy_is_same(&former->policy, &entry->policy);
     entry->is_listed = true;
@@ -311,7 +312,7 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
     if (former && !*changed_out) {
         former->is_listed = true;
         set->text_bytes += entry->policy.text_size;
-        entry_free(set, entry);
+        policy_entry_free(set, entry);
         return 0;
     }
     entry->taken = now;
@@ -319,7 +320,7 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
     if (former) {
         entry_succeed(entry, former);
         HASH_DEL(set->entries, former);
-        entry_free(set, former);
+        policy_entry_free(set, former);
     }
     set->text_bytes += entry->policy.text_size;
     HASH_ADD_KEYPTR(hh, set->entries, entry->policy.id, strlen(entry->policy.id), entry);
@@ -334,7 +335,7 @@ bool as_policy_set_remove(struct as_policy_set *set, const char *namespace, cons
     if (!entry)
         return false;
     HASH_DEL(set->entries, entry);
-    entry_free(set, entry);
+    policy_entry_free(set, entry);
     return true;
 }
 
@@ -361,7 +362,7 @@ bool as_policy_set_end_list(struct as_policy_set *set, const char *namespace,
             continue;
         removed(context, &entry->policy);
         HASH_DEL(set->entries, entry);
-        entry_free(set, entry);
+        policy_entry_free(set, entry);
         is_changed = true;
     }
     return is_changed;
@@ -447,11 +448,13 @@ struct judging {
     struct as_diagnostics *diagnostics;
 };
 
-static enum as_policy_reason refuse(const struct judging *judging, enum as_policy_reason reason,
-                                    const char *path, const char *format, ...) AS_PRINTF(4, 5);
+static enum as_policy_reason policies_refuse(const struct judging *judging,
+                                             enum as_policy_reason reason, const char *path,
+                                             const char *format, ...) AS_PRINTF(4, 5);
 
-static enum as_policy_reason refuse(const struct judging *judging, enum as_policy_reason reason,
-                                    const char *path, const char *format, ...)
+static enum as_policy_reason policies_refuse(const struct judging *judging,
+                                             enum as_policy_reason reason, const char *path,
+                                             const char *format, ...)
 {
     char message[1024];
     va_list arguments;
@@ -468,21 +471,24 @@ static enum as_policy_reason judge_address(const struct judging *judging)
     const struct as_target_config *target = &judging->ruleset->targets[0];
     const struct as_object_settings *objects = &judging->settings->objects;
     if (target->kind == &as_target_kind_kubernetes && !is_kind_allowed(objects, target))
-        return refuse(judging, AS_POLICY_KIND_NOT_ALLOWED, "spec.target.kubernetes",
-                      "policies may scale Deployment, StatefulSet, ReplicaSet and "
-                      "ReplicationController by `scale`; the administrator allows other kinds and "
-                      "fields by `objects.kinds`");
+        return policies_refuse(
+            judging, AS_POLICY_KIND_NOT_ALLOWED, "spec.target.kubernetes",
+            "policies may scale Deployment, StatefulSet, ReplicaSet and "
+            "ReplicationController by `scale`; the administrator allows other kinds and "
+            "fields by `objects.kinds`");
     if (target->kind != &as_target_kind_kubernetes &&
         !is_group_allowed(objects, judging->namespace, target))
-        return refuse(judging, AS_POLICY_GROUP_NOT_ALLOWED, "spec.target.nodeGroup",
-                      "policies of namespace %s may not scale this node group; the administrator "
-                      "allows node groups by `objects.node_groups`",
-                      judging->namespace);
+        return policies_refuse(
+            judging, AS_POLICY_GROUP_NOT_ALLOWED, "spec.target.nodeGroup",
+            "policies of namespace %s may not scale this node group; the administrator "
+            "allows node groups by `objects.node_groups`",
+            judging->namespace);
     if (objects->max_size > 0 && target->bounds.max > objects->max_size)
-        return refuse(judging, AS_POLICY_LIMIT_EXCEEDED, "spec.target.max",
-                      "%" PRId32 " is above %" PRId32 ", the largest size that the administrator "
-                      "allows (`objects.max_size`)",
-                      target->bounds.max, objects->max_size);
+        return policies_refuse(judging, AS_POLICY_LIMIT_EXCEEDED, "spec.target.max",
+                               "%" PRId32 " is above %" PRId32
+                               ", the largest size that the administrator "
+                               "allows (`objects.max_size`)",
+                               target->bounds.max, objects->max_size);
     return AS_POLICY_READY;
 }
 
@@ -491,25 +497,27 @@ static enum as_policy_reason judge_rules(const struct judging *judging)
     const struct as_object_settings *objects = &judging->settings->objects;
     const struct as_ruleset *ruleset = judging->ruleset;
     if (ruleset->rule_count > objects->rules_per_policy)
-        return refuse(judging, AS_POLICY_LIMIT_EXCEEDED, "spec.rules",
-                      "%zu rules; the administrator allows %" PRIu32 " in a policy "
-                      "(`objects.rules_per_policy`)",
-                      ruleset->rule_count, objects->rules_per_policy);
+        return policies_refuse(judging, AS_POLICY_LIMIT_EXCEEDED, "spec.rules",
+                               "%zu rules; the administrator allows %" PRIu32 " in a policy "
+                               "(`objects.rules_per_policy`)",
+                               ruleset->rule_count, objects->rules_per_policy);
     if (policy_has_query(ruleset) && !objects->prometheus.url &&
         !objects->allows_unrestricted_queries)
-        return refuse(judging, AS_POLICY_QUERIES_NOT_ALLOWED, "spec.rules",
-                      "policies may not query: the administrator has not set "
-                      "`objects.prometheus`, which limits queries to the policy's namespace");
+        return policies_refuse(
+            judging, AS_POLICY_QUERIES_NOT_ALLOWED, "spec.rules",
+            "policies may not query: the administrator has not set "
+            "`objects.prometheus`, which limits queries to the policy's namespace");
     for (size_t i = 0; i < ruleset->rule_count; i++) {
         const struct as_rule *rule = &ruleset->rules[i];
         char path[64];
         if (rule->every_us == 0 || rule->every_us >= objects->min_every_us)
             continue;
         (void)snprintf(path, sizeof(path), "spec.rules[%zu].every", i);
-        return refuse(judging, AS_POLICY_LIMIT_EXCEEDED, path,
-                      "shorter than %" PRId64 "s, the shortest time that the administrator allows "
-                      "(`objects.min_every`)",
-                      objects->min_every_us / AS_US_PER_S);
+        return policies_refuse(judging, AS_POLICY_LIMIT_EXCEEDED, path,
+                               "shorter than %" PRId64
+                               "s, the shortest time that the administrator allows "
+                               "(`objects.min_every`)",
+                               objects->min_every_us / AS_US_PER_S);
     }
     return AS_POLICY_READY;
 }
@@ -566,9 +574,10 @@ static bool policy_is_shadow(const char *text, size_t size)
 }
 
 /* Compiles and judges. The rule set is NULL unless the policy is valid. */
-static enum as_policy_reason judge(const struct as_settings *settings, const char *namespace,
-                                   const char *text, size_t size, struct as_ruleset **ruleset_out,
-                                   struct as_diagnostics *diagnostics)
+static enum as_policy_reason policies_judge(const struct as_settings *settings,
+                                            const char *namespace, const char *text, size_t size,
+                                            struct as_ruleset **ruleset_out,
+                                            struct as_diagnostics *diagnostics)
 {
     struct as_settings own = *settings; /* whether a policy may query is judged later */
     const struct as_object_settings *objects = &settings->objects;
@@ -602,7 +611,8 @@ enum as_policy_reason as_policy_judge(const struct as_settings *settings, const 
         return AS_POLICY_INVALID;
     }
     const char *namespace = tree_find_text(tree_find(tree.root, "metadata"), "namespace");
-    return judge(settings, namespace ? namespace : "default", text, size, &ruleset, diagnostics);
+    return policies_judge(settings, namespace ? namespace : "default", text, size, &ruleset,
+                          diagnostics);
 }
 
 /* "spec.rules[0].every: shorter than ..." in lines. */
@@ -631,8 +641,8 @@ static void compile_entry(const struct as_settings *settings, struct policy_entr
     entry->compiled = NULL;
     free(entry->judgement);
     if (entry->policy.text) {
-        entry->judged = judge(settings, entry->policy.namespace, entry->policy.text,
-                              entry->policy.text_size, &ruleset, &diagnostics);
+        entry->judged = policies_judge(settings, entry->policy.namespace, entry->policy.text,
+                                       entry->policy.text_size, &ruleset, &diagnostics);
         entry->judgement = print_errors(&diagnostics);
     } else {
         entry->judged = AS_POLICY_INVALID;
@@ -675,7 +685,7 @@ static void owner_add(struct owner **owners, const char *key, const char *name)
     HASH_ADD_KEYPTR(hh, *owners, owner->key, strlen(owner->key), owner);
 }
 
-static void owners_free(struct owner *owners)
+static void object_owners_free(struct owner *owners)
 {
     struct owner *owner, *next;
     HASH_ITER (hh, owners, owner, next) {
@@ -699,7 +709,7 @@ static struct owner *find_file_owners(const struct as_ruleset *files)
     return owners;
 }
 
-static int compare_age(const void *left, const void *right)
+static int policies_compare_age(const void *left, const void *right)
 {
     const struct as_scaling_policy *a = &(*(struct policy_entry *const *)left)->policy;
     const struct as_scaling_policy *b = &(*(struct policy_entry *const *)right)->policy;
@@ -709,7 +719,8 @@ static int compare_age(const void *left, const void *right)
     return namespaces != 0 ? namespaces : strcmp(a->name, b->name);
 }
 
-static void set_reason(struct policy_entry *entry, enum as_policy_reason reason, char *message)
+static void entry_set_reason(struct policy_entry *entry, enum as_policy_reason reason,
+                             char *message)
 {
     entry->policy.is_known = entry->is_judged && entry->policy.reason == reason &&
                              strcmp(entry->policy.message, message) == 0;
@@ -725,7 +736,7 @@ static void refuse_entry(struct policy_entry *entry, enum as_policy_reason reaso
 {
     if (entry->broken.us == AS_MONO_NEVER.us)
         entry->broken = now;
-    set_reason(entry, reason, message);
+    entry_set_reason(entry, reason, message);
 }
 
 /* The rules of the entry that go into the rule set; NULL: none. */
@@ -777,7 +788,7 @@ static void place_entry(const struct as_policy_join *join, struct policy_entry *
                      join->now);
     } else {
         owner_add(owners, entry->compiled->key, entry->policy.id);
-        set_reason(entry, AS_POLICY_READY, as_xstrdup("the policy is in force"));
+        entry_set_reason(entry, AS_POLICY_READY, as_xstrdup("the policy is in force"));
         entry->is_in_force = true;
         entry->broken = AS_MONO_NEVER;
         compiled_drop(entry->former);
@@ -888,7 +899,7 @@ static struct joined *join_all(const struct as_policy_join *join,
     return joined;
 }
 
-static int compare_texts(const void *left, const void *right)
+static int policies_compare_names(const void *left, const void *right)
 {
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
@@ -906,7 +917,7 @@ static void list_awaited(struct joined *joined, struct policy_entry *const *entr
             now.us - entry->broken.us < AS_POLICY_KEEP_US)
             names[names_count++] = as_arena_strdup(&joined->arena, entry->policy.id);
     }
-    qsort(names, names_count, sizeof(*names), compare_texts);
+    qsort(names, names_count, sizeof(*names), policies_compare_names);
     joined->ruleset.awaited = names;
     joined->ruleset.awaited_count = names_count;
 }
@@ -961,7 +972,7 @@ const struct as_ruleset *as_policy_set_join(struct as_policy_set *set,
             compile_entry(join->settings, entry);
         entries[all++] = entry;
     }
-    qsort(entries, count, sizeof(struct policy_entry *), compare_age);
+    qsort(entries, count, sizeof(struct policy_entry *), policies_compare_age);
     set->deadline = AS_MONO_NEVER;
     for (size_t i = 0; i < count; i++) {
         place_entry(join, entries[i], i, &owners);
@@ -976,7 +987,7 @@ const struct as_ruleset *as_policy_set_join(struct as_policy_set *set,
         set->now = join_all(join, with_rules, joining);
         list_awaited(set->now, entries, count, join->now);
     }
-    owners_free(owners);
+    object_owners_free(owners);
     free(with_rules);
     free(entries);
     return set->now ? &set->now->ruleset : join->files;
@@ -1003,7 +1014,7 @@ size_t as_policy_set_count(const struct as_policy_set *set)
     return HASH_COUNT(set->entries);
 }
 
-static int compare_ids(const struct policy_entry *a, const struct policy_entry *b)
+static int policies_compare_ids(const struct policy_entry *a, const struct policy_entry *b)
 {
     return strcmp(a->policy.id, b->policy.id);
 }
@@ -1012,7 +1023,7 @@ void as_policy_set_visit(struct as_policy_set *set,
                          bool (*visit)(void *context, const struct as_scaling_policy *policy),
                          void *context)
 {
-    HASH_SORT(set->entries, compare_ids);
+    HASH_SORT(set->entries, policies_compare_ids);
     for (const struct policy_entry *entry = set->entries; entry; entry = entry->hh.next)
         if (visit(context, &entry->policy))
             return;

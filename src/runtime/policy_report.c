@@ -133,7 +133,7 @@ struct as_policy_reports *as_policy_reports_free(struct as_policy_reports *repor
     return NULL;
 }
 
-static struct policy_entry *entry_find(const struct as_policy_reports *reports, const char *id)
+static struct policy_entry *report_find(const struct as_policy_reports *reports, const char *id)
 {
     struct policy_entry *entry;
     HASH_FIND_STR(reports->entries, id, entry);
@@ -237,7 +237,7 @@ static void read_conditions(const struct tree_value *status,
     }
 }
 
-static struct policy_entry *entry_new(struct as_policy_reports *reports, const char *id)
+static struct policy_entry *report_new(struct as_policy_reports *reports, const char *id)
 {
     const size_t size = strlen(id) + 1;
     struct policy_entry *entry = as_xcalloc(1, sizeof(*entry) + size);
@@ -275,8 +275,8 @@ void as_policy_reports_on_object(struct as_policy_reports *reports, const char *
     if (!namespace || !name || !uid)
         return;
     AS_CLEANUP(as_free_p) char *id = as_xasprintf("%s/%s", namespace, name);
-    struct policy_entry *entry = entry_find(reports, id);
-    entry = entry ? entry : entry_new(reports, id);
+    struct policy_entry *entry = report_find(reports, id);
+    entry = entry ? entry : report_new(reports, id);
     if (!as_str_equal(entry->uid, uid))
         entry_begin(entry, uid);
     entry->shown = (struct status_digest){0};
@@ -294,7 +294,7 @@ void as_policy_reports_on_written(struct as_policy_reports *reports, const char 
                                   const char *name, const char *uid)
 {
     AS_CLEANUP(as_free_p) char *id = as_xasprintf("%s/%s", namespace, name);
-    struct policy_entry *entry = entry_find(reports, id);
+    struct policy_entry *entry = report_find(reports, id);
     if (entry && as_str_equal(entry->uid, uid))
         entry->is_confirmed = true;
 }
@@ -323,7 +323,7 @@ void as_policy_reports_on_effect(struct as_policy_reports *reports, const struct
                        : effect->kind == AS_EFFECT_RECORD_OTHERS   ? effect->others->target_name
                        : effect->kind == AS_EFFECT_RECORD_APPROVAL ? effect->approval->target_name
                                                                    : NULL;
-    struct policy_entry *entry = name ? entry_find(reports, name) : NULL;
+    struct policy_entry *entry = name ? report_find(reports, name) : NULL;
     if (!entry)
         return;
     if (action && action->outcome == AS_REASON_APPLIED && action->from != action->to)
@@ -421,7 +421,7 @@ static const char *get_rule_name(const struct policy_status *status, const char 
     return is_own ? rule + size + 1 : rule;
 }
 
-static const struct rule_status *find_last_rule(const struct policy_status *status)
+static const struct rule_status *report_find_last_rule(const struct policy_status *status)
 {
     const char *name = status->has_target ? status->target.last_rule : NULL;
     for (size_t i = 0; name && i < status->rule_count; i++)
@@ -431,7 +431,7 @@ static const struct rule_status *find_last_rule(const struct policy_status *stat
 }
 
 /* Three digits, or a whole number: the rest is noise, and each change is a write. */
-static void print_value(double value, const char *unit, char text_out[AS_NUMBER_SIZE])
+static void report_print_value(double value, const char *unit, char text_out[AS_NUMBER_SIZE])
 {
     char number[AS_NUMBER_SIZE];
     if (fabs(value) >= 1e15)
@@ -454,7 +454,7 @@ static bool rule_print_value(const struct rule_status *rule, char text_out[AS_NU
 {
     if (!rule || !rule->seen.rule || !rule->seen.has_value)
         return false;
-    print_value(rule->seen.value, get_value_unit(rule->rule), text_out);
+    report_print_value(rule->seen.value, get_value_unit(rule->rule), text_out);
     return true;
 }
 
@@ -487,7 +487,8 @@ static void print_clock(as_wall_time time, as_wall_time now, char text_out[AS_RF
     memcpy(text_out, shown, strlen(shown) + 1);
 }
 
-static bool print_locks(const struct policy_status *status, char text_out[2 * AS_RFC3339_SIZE + 32])
+static bool report_print_locks(const struct policy_status *status,
+                               char text_out[2 * AS_RFC3339_SIZE + 32])
 {
     const struct as_moment ends[] = {status->target.up_locked_until,
                                      status->target.down_locked_until};
@@ -544,7 +545,7 @@ static void judge_ready(struct policy_status *status)
         set_condition(status, CONDITION_STALLED, true, word, message);
 }
 
-static const struct rule_status *find_refused(const struct policy_status *status)
+static const struct rule_status *report_find_refused(const struct policy_status *status)
 {
     for (size_t i = 0; i < status->rule_count; i++)
         if (status->rules[i].error)
@@ -567,7 +568,7 @@ static const struct rule_status *find_gap(const struct policy_status *status)
     return found;
 }
 
-static bool is_failing(const struct policy_status *status)
+static bool report_is_failing(const struct policy_status *status)
 {
     const struct as_target_view *target = &status->target;
     return status->has_target && target->last_failure != AS_REASON_APPLIED &&
@@ -578,7 +579,7 @@ static bool is_failing(const struct policy_status *status)
 static void judge_active(struct policy_status *status)
 {
     const enum condition_kind kind = CONDITION_SCALING_ACTIVE;
-    const struct rule_status *refused = find_refused(status), *gap = find_gap(status);
+    const struct rule_status *refused = report_find_refused(status), *gap = find_gap(status);
     if (!is_in_force(status->policy)) {
         set_condition(status, kind, false, as_policy_reason_get_word(status->policy->reason),
                       "The policy is not in force.");
@@ -587,7 +588,7 @@ static void judge_active(struct policy_status *status)
         char *message =
             as_xasprintf("rule %s: %s", get_rule_name(status, refused->rule->name), refused->error);
         set_condition(status, kind, false, "QueryRefused", message);
-    } else if (is_failing(status)) {
+    } else if (report_is_failing(status)) {
         set_by_code(status, kind, false, status->target.last_failure, NULL);
     } else if (gap) {
         AS_CLEANUP(as_free_p)
@@ -691,7 +692,8 @@ static void judge_blocked(struct policy_status *status)
 
 /* ---- the document ---- */
 
-static void write_text(struct as_json_writer *json, const char *key, const char *text, size_t max)
+static void report_write_text(struct as_json_writer *json, const char *key, const char *text,
+                              size_t max)
 {
     if (as_str_is_empty(text))
         return; /* the schema wants one character */
@@ -706,7 +708,7 @@ static as_wall_time get_since(const struct policy_status *status, size_t kind)
     return is_same ? former->since : status->view->wall;
 }
 
-static void write_conditions(struct as_json_writer *json, const struct policy_status *status)
+static void report_write_conditions(struct as_json_writer *json, const struct policy_status *status)
 {
     as_json_write_key(json, "conditions");
     as_json_begin_array(json);
@@ -742,7 +744,7 @@ static void write_decision(struct as_json_writer *json, const struct policy_stat
     as_json_write_member(json, "reason",
                          as_policy_spell(as_reason_get_word(target->last_reason), reason));
     if (target->last_rule)
-        write_text(json, "rule", get_rule_name(status, target->last_rule), TEXT_MAX);
+        report_write_text(json, "rule", get_rule_name(status, target->last_rule), TEXT_MAX);
     print_seconds(target->last_at, text);
     as_json_write_member(json, "time", text);
     as_json_end_object(json);
@@ -755,7 +757,7 @@ static void write_locks(struct as_json_writer *json, const struct policy_status 
         struct as_moment end;
     } rows[] = {{"down", status->target.down_locked_until}, {"up", status->target.up_locked_until}};
     char text[2 * AS_RFC3339_SIZE + 32];
-    if (!print_locks(status, text))
+    if (!report_print_locks(status, text))
         return;
     as_json_write_member(json, "locked", text);
     as_json_write_key(json, "lockedUntil");
@@ -789,7 +791,7 @@ static void write_rule(struct as_json_writer *json, const struct policy_status *
     if (rule_print_goal(rule, text))
         as_json_write_member(json, "goal", text);
     if (rule->error)
-        write_text(json, "message", rule->error, TEXT_MAX);
+        report_write_text(json, "message", rule->error, TEXT_MAX);
     else if (has_reason)
         as_json_write_member(json, "message", as_reason_get_meaning(code));
     as_json_write_member(json, "name", get_rule_name(status, rule->rule->name));
@@ -803,7 +805,7 @@ static void write_rule(struct as_json_writer *json, const struct policy_status *
 }
 
 /* "Deployment/checkout", "aws/batch-1" */
-static void write_address(struct as_json_writer *json, const struct as_target_config *config)
+static void report_write_address(struct as_json_writer *json, const struct as_target_config *config)
 {
     const char *kind = as_target_config_find_plain(config, "kind");
     const char *provider = as_target_config_find_plain(config, "provider");
@@ -812,11 +814,11 @@ static void write_address(struct as_json_writer *json, const struct as_target_co
     if (!first || !name)
         return;
     AS_CLEANUP(as_free_p) char *text = as_xasprintf("%s/%s", first, name);
-    write_text(json, "target", text, TEXT_MAX);
+    report_write_text(json, "target", text, TEXT_MAX);
 }
 
 /* Ascending keys, as the writer wants them. */
-static void write_status(struct as_json_writer *json, const struct policy_status *status)
+static void report_write_status(struct as_json_writer *json, const struct policy_status *status)
 {
     const struct as_target_view *target = &status->target;
     const bool has_size = status->has_target && target->has_size;
@@ -825,10 +827,10 @@ static void write_status(struct as_json_writer *json, const struct policy_status
     if (status->config)
         bounds = as_target_config_get_bounds(status->config, status->view->wall);
     as_json_begin_object(json);
-    write_conditions(json, status);
+    report_write_conditions(json, status);
     if (has_size)
         as_json_write_member_i64(json, "desired", target->desired);
-    if (rule_print_goal(find_last_rule(status), text))
+    if (rule_print_goal(report_find_last_rule(status), text))
         as_json_write_member(json, "goal", text);
     write_decision(json, status);
     if (status->scaled_at.set) {
@@ -851,8 +853,8 @@ static void write_status(struct as_json_writer *json, const struct policy_status
     if (has_size)
         as_json_write_member_i64(json, "size", target->replicas);
     if (status->config)
-        write_address(json, status->config);
-    if (rule_print_value(find_last_rule(status), text))
+        report_write_address(json, status->config);
+    if (rule_print_value(report_find_last_rule(status), text))
         as_json_write_member(json, "value", text);
     as_json_end_object(json);
 }
@@ -903,7 +905,7 @@ static void entry_report(struct policy_entry *entry, const struct as_scaling_pol
     judge_limited(&status);
     judge_blocked(&status);
     as_json_init(&json, &text, 0);
-    write_status(&json, &status);
+    report_write_status(&json, &status);
     if (as_buf_check(&text) != 0 || tree_load(&tree, text.data, text.size, NULL) != 0)
         return;
     const struct status_digest digest = digest_status(tree.root);

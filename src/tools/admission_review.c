@@ -128,7 +128,7 @@ static const char *get_word(const struct tree_value *object, const char *name)
 }
 
 /* 0, or -EINVAL with an error. */
-static int check_kind(const struct tree_value *request, struct as_error *error)
+static int review_check_kind(const struct tree_value *request, struct as_error *error)
 {
     const struct tree_value *kind = tree_find(request, "kind");
     if (text_is(kind, "group", AS_POLICY_GROUP) && text_is(kind, "version", AS_POLICY_VERSION) &&
@@ -165,7 +165,7 @@ static int read_review(const struct tree_value *root, struct review *review, str
         as_error_set(error, "`request.operation` is missing");
         return -EINVAL;
     }
-    return check_kind(request, error);
+    return review_check_kind(request, error);
 }
 
 /* Whether the request needs no judgement. */
@@ -329,8 +329,8 @@ static void append_message(const struct as_diagnostics *diagnostics, struct as_b
 }
 
 /* As the API server says it of a field that its schema refuses. */
-static void write_status(struct as_json_writer *json, const struct review *review,
-                         const struct as_diagnostics *diagnostics)
+static void review_write_status(struct as_json_writer *json, const struct review *review,
+                                const struct as_diagnostics *diagnostics)
 {
     AS_CLEANUP(as_buf_deinit)
     struct as_buf message = AS_BUF_INIT((AS_POLICY_ERRORS_MAX + 1) * MESSAGE_BYTES);
@@ -351,8 +351,8 @@ static void write_status(struct as_json_writer *json, const struct review *revie
     as_json_end_object(json);
 }
 
-static void write_answer(const struct review *review, bool is_allowed,
-                         const struct as_diagnostics *diagnostics, struct as_buf *out)
+static void review_write_answer(const struct review *review, bool is_allowed,
+                                const struct as_diagnostics *diagnostics, struct as_buf *out)
 {
     struct as_json_writer json;
     as_json_init(&json, out, AS_JSON_ANY_ORDER);
@@ -364,7 +364,7 @@ static void write_answer(const struct review *review, bool is_allowed,
     as_json_write_member(&json, "uid", review->uid);
     as_json_write_member_bool(&json, "allowed", is_allowed);
     if (!is_allowed)
-        write_status(&json, review, diagnostics);
+        review_write_status(&json, review, diagnostics);
     write_warnings(&json, diagnostics);
     as_json_end_object(&json);
     as_json_end_object(&json);
@@ -381,12 +381,12 @@ enum as_admission_outcome as_admission_review(const struct as_settings *settings
         read_review(tree.root, &review, error) != 0)
         return AS_ADMISSION_INVALID;
     if (review_is_passed(&review)) {
-        write_answer(&review, true, &diagnostics, out);
+        review_write_answer(&review, true, &diagnostics, out);
         return AS_ADMISSION_PASSED;
     }
     if (find_object(body, size, &review, error) != 0)
         return AS_ADMISSION_INVALID;
     const bool is_allowed = review_judge(settings, &review, &diagnostics);
-    write_answer(&review, is_allowed, &diagnostics, out);
+    review_write_answer(&review, is_allowed, &diagnostics, out);
     return is_allowed ? AS_ADMISSION_ALLOWED : AS_ADMISSION_DENIED;
 }
