@@ -108,8 +108,8 @@ def kind_of(file):
         return "web"
     if file.name.startswith(("alertscaler", "config")) and not keys & {"rules", "targets"}:
         return "config"
-    if "kind" in keys:
-        return "policy"
+    if "kind" in keys:  # a list of objects is none that the API server keeps
+        return None if content["kind"] == "List" else "policy"
     foreign = file.name.startswith(("alert", "prom", "a.y", "b.y")) or keys & {"route", "groups"}
     return None if foreign else "rules"
 
