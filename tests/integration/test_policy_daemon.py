@@ -260,4 +260,4 @@ def test_a_namespace_has_its_own_limit(spaces):
     eventually(lambda: sorted(spaces.sizes().values()) == [3, 4], what="one of the two grows")
     steadily(lambda: sorted(spaces.sizes().values()) == [3, 4], 2)
     eventually(lambda: sorted(spaces.sizes().values()) == [4, 4], what="the other one grows when the window is over")
-    assert any(r["output"]["reason"] == "rate_limited" for r in daemon.records("decision"))
+    assert any(r["output"]["reason"] == "budget" for r in daemon.records("decision"))
