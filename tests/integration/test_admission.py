@@ -124,7 +124,7 @@ def test_it_answers_nothing_else(admission, method, path, status, text):
     (review(GOOD, kind={"group": "alertscaler.io", "version": "v1", "kind": "ScalingPolicy"}), "found `ScalingPolicy` of `alertscaler.io/v1`"),
     (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","uid":"2"}}', "duplicate object key"),
     (review(None), "`request.object` is missing"),
-])
+], ids=lambda value: value.split("`")[0].strip()[:20] if isinstance(value, str) else "body")
 def test_other_bodies_are_refused_at_once(admission, body, text):
     began = time.monotonic()
     answer = admission.send(body)
