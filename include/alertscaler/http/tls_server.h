@@ -27,7 +27,7 @@ enum as_tls_version { AS_TLS_ANY, AS_TLS_1_0, AS_TLS_1_1, AS_TLS_1_2, AS_TLS_1_3
 struct as_tls_server_config { /* texts are copied */
     const char *cert_file, *key_file;
     const char *cert_pem, *key_pem; /* the same as text, in place of files; not kept */
-    const char *client_ca_file; /* NULL: not set */
+    const char *client_ca_file;     /* NULL: not set */
     enum as_tls_client_auth client_auth;
     const char *const *allowed_sans; /* one must be in the client's certificate; count 0: any */
     size_t allowed_san_count;

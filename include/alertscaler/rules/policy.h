@@ -51,8 +51,8 @@ int as_policy_parse(const char *text, size_t size, struct as_diagnostics *diagno
 void as_policy_add_with_paths(const struct as_diagnostics *found, const struct as_yaml_tree *tree,
                               struct as_diagnostics *diagnostics);
 
-/* A word of rule files, or a reason code, in the spelling of Kubernetes: `at_max` is `AtMax`. At most
- * 63 bytes. */
+/* A word of rule files, or a reason code, in the spelling of Kubernetes: `at_max` is `AtMax`. At
+ * most 63 bytes. */
 #define AS_POLICY_WORD_SIZE 64
 const char *as_policy_spell(const char *word, char text_out[AS_POLICY_WORD_SIZE]);
 
