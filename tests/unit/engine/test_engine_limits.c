@@ -510,8 +510,14 @@ Test(engine_limits, nobody_is_called_for_a_place_that_is_too_small)
 Test(engine_limits, nobody_looks_before_both_limits_may_let_it_go)
 {
     static const struct as_limits both[] = {
-        {1, 50 * AS_US_PER_S, 1000, 20 * AS_US_PER_S},
-        {1, 20 * AS_US_PER_S, 1000, 50 * AS_US_PER_S},
+        {.actions_max = 1,
+         .actions_per_us = 50 * AS_US_PER_S,
+         .scale_down_milli_percent = 1000,
+         .scale_down_per_us = 20 * AS_US_PER_S},
+        {.actions_max = 1,
+         .actions_per_us = 20 * AS_US_PER_S,
+         .scale_down_milli_percent = 1000,
+         .scale_down_per_us = 50 * AS_US_PER_S},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(both); i++) {
         WITH_LIMITS(h, four, both[i]);
