@@ -361,10 +361,15 @@ class Patterns(unittest.TestCase):
 
 class FolderGiven(Folder):
     def test_where_files_are_expected(self):
-        for command, name in (("check", "rules/"), ("check", "rules"), ("test", "tests/")):
-            done = run(command, name, cwd=self.folder)
-            self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertIn(f"{name}: error: this is a folder: name the files in it, as {name.rstrip('/')}/*.yaml\n", done.stderr)
+        done = run("test", "tests/", cwd=self.folder)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("tests/: error: this is a folder: name the files in it, as tests/*.yaml\n", done.stderr)
+
+    def test_a_folder_stands_for_its_rule_files(self):
+        for name in ("rules", "rules/"):
+            done = run("check", name, cwd=self.folder)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("1 rule file, 1 target, 2 rules: no error", done.stdout)
 
 
 class Places(Folder):

@@ -539,7 +539,7 @@ rules:
         self.assertIn("need --payload", run("explain", "--target=workers", "--rules", self.folder, LOG)[2])
         self.assertIn("error", self.explain(rules="rules: [{}]", status=1))
         (self.folder / "rules.yaml").unlink()
-        self.assertIn("no *.yaml or *.yml in this folder", self.explain(status=2))
+        self.assertIn("no *.yaml or *.yml in this folder", self.explain(status=1))
 
 
 class Rules(unittest.TestCase):

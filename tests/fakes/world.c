@@ -85,8 +85,8 @@ static struct as_http_call *start_http(struct as_http *self, const struct as_htt
                                        as_http_done_fn *done, void *context)
 {
     struct world *world = WORLD_OF(self, http);
-    world->requests =
-        as_xrealloc_array(world->requests, world->request_count + 1, sizeof(*world->requests));
+    world->requests = as_xgrow(world->requests, world->request_count, &world->request_capacity,
+                               sizeof(*world->requests));
     world->requests[world->request_count] = (struct world_request){
         .method = copy(request->method),
         .url = copy(request->url),

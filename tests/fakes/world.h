@@ -58,7 +58,7 @@ struct world {
     as_mono_time mono;
     as_wall_time wall;
     struct world_request *requests; /* all that were made, in order */
-    size_t request_count;
+    size_t request_count, request_capacity;
     struct world_run *runs;
     size_t run_count;
     world_serve_fn *serve; /* or NULL */
