@@ -1,6 +1,7 @@
 /*
- * A list of chunks, filled from front to back. A reset keeps chunks of the usual size, up to
- * AS_ARENA_KEEP bytes, so that usual steps and documents need no calls of the allocator.
+ * A list of chunks, filled from front to back. The first one is small: most of the arenas that live
+ * long hold a few texts. A reset keeps chunks up to the usual size, and up to AS_ARENA_KEEP bytes,
+ * so that usual steps and documents need no calls of the allocator.
  */
 #include <alertscaler/base/arena.h>
 
@@ -12,6 +13,7 @@
 #include <alertscaler/base/alloc.h>
 
 #define CHUNK_SIZE ((size_t)16 * 1024)
+#define FIRST_SIZE ((size_t)448)
 
 struct as_arena_chunk {
     struct as_arena_chunk *next;
@@ -36,13 +38,17 @@ static void chunk_free(struct as_arena_chunk *chunk)
 
 static struct as_arena_chunk *chunk_get(struct as_arena *arena, size_t size)
 {
-    struct as_arena_chunk *chunk = arena->spare;
-    if (chunk && size <= CHUNK_SIZE) {
-        arena->spare = chunk->next;
+    const size_t usual = arena->chunks || arena->spare ? CHUNK_SIZE : FIRST_SIZE;
+    struct as_arena_chunk **at = &arena->spare, *chunk;
+    while (*at && (*at)->size < size)
+        at = &(*at)->next;
+    if (*at) {
+        chunk = *at;
+        *at = chunk->next;
         return chunk;
     }
-    if (size < CHUNK_SIZE)
-        size = CHUNK_SIZE;
+    if (size < usual)
+        size = usual;
     chunk = as_xmalloc(sizeof(*chunk) + size);
     *chunk = (struct as_arena_chunk){.size = size};
     return chunk;
@@ -90,7 +96,7 @@ void as_arena_reset(struct as_arena *arena)
     while (arena->chunks) {
         struct as_arena_chunk *chunk = arena->chunks;
         arena->chunks = chunk->next;
-        if (chunk->size != CHUNK_SIZE || kept + chunk->size > AS_ARENA_KEEP) {
+        if (chunk->size > CHUNK_SIZE || kept + chunk->size > AS_ARENA_KEEP) {
             chunk_free(chunk);
             continue;
         }
