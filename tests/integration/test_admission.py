@@ -16,6 +16,7 @@ from harness.daemon import find_binary
 from harness.files import replace
 from harness.http import request
 from harness.ports import free_port
+from harness.slow_cluster import SlowCluster
 from harness.wait import eventually
 from test_policies import POLICY, apply, change, definition  # noqa: F401
 
@@ -48,14 +49,15 @@ STALE = in_shop(change("spec", "rules", 4, "scaleTo", to={"size": 30}))         
 class Admission:
     """A daemon with the listener; its certificate is of an authority of the test."""
 
-    def __init__(self, make_daemon, directory, **objects):
+    def __init__(self, make_daemon, directory, cluster, **objects):
         self.port = free_port()
         self.url = f"https://127.0.0.1:{self.port}/admission"
         self.authority = Authority(directory / "admission-pki")
         self.certificate, self.key = self.authority.issue("admission")
         self.objects = {**OBJECTS, **objects, "admission": {
             "address": f"127.0.0.1:{self.port}", "cert_file": str(self.certificate), "key_file": str(self.key)}}
-        self.config = {"objects": self.objects, "prometheus": {"url": "http://127.0.0.1:1"}}
+        self.config = {"objects": self.objects, "prometheus": {"url": "http://127.0.0.1:1"},
+                       "clusters": {"default": {"kubeconfig": cluster.write_kubeconfig(directory / "kubeconfig")}}}
         self.daemon = make_daemon(config=self.config, rules=NOTHING)
 
     def send(self, body, method="POST", url=None):
@@ -68,7 +70,9 @@ class Admission:
 
 @pytest.fixture
 def admission(make_daemon, tmp_path):
-    return Admission(make_daemon, tmp_path)
+    cluster = SlowCluster()         # without policies
+    yield Admission(make_daemon, tmp_path, cluster)
+    cluster.stop()
 
 
 # The answers, without an API server.

@@ -14,7 +14,8 @@ RESOURCES = {"kind": "APIResourceList", "groupVersion": "apps/v1", "resources": 
     {"name": "deployments/scale", "kind": "Scale", "group": "autoscaling", "version": "v1", "namespaced": True}]}
 SCALE = re.compile(r"/apis/apps/v1/namespaces/(\w+)/deployments/([\w-]+)/scale")
 LISTS = {"/api/v1/nodes": ("v1", "NodeList"), "/api/v1/pods": ("v1", "PodList"),
-         "/apis/policy/v1/poddisruptionbudgets": ("policy/v1", "PodDisruptionBudgetList")}
+         "/apis/policy/v1/poddisruptionbudgets": ("policy/v1", "PodDisruptionBudgetList"),
+         "/apis/alertscaler.io/v1alpha1/scalingpolicies": ("alertscaler.io/v1alpha1", "ScalingPolicyList")}
 NODE = {"metadata": {"name": "one", "uid": "n1", "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {},
         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
                    "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
