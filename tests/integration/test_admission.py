@@ -169,8 +169,14 @@ def test_a_connection_without_a_request_has_two_seconds(admission):
 
 def test_slow_bodies_keep_nobody_away(admission):
     """Eight at a time: the ninth takes the place of the one that began first."""
-    connections = [begin(admission) for _ in range(8)]
-    assert admission.send(review(GOOD)).json["response"]["allowed"]
+    for _ in range(20):     # a busy machine may take longer than the 2 s that a body has
+        begun = time.monotonic()
+        connections = [begin(admission) for _ in range(8)]
+        assert admission.send(review(GOOD)).json["response"]["allowed"]
+        if time.monotonic() - begun < 1.5:
+            break
+        for connection in connections:
+            connection.close()
     assert read_status(connections[0]) == 503
     connections[1].setblocking(False)
     with pytest.raises(ssl.SSLWantReadError):
