@@ -23,6 +23,7 @@
 #include <alertscaler/tools/convert.h>
 
 #include "cli.h"
+#include "cluster_read.h"
 #include "test_run.h"
 
 #define CONVERT_LIST "not-carried-over.txt"
@@ -315,13 +316,14 @@ static void convert_print_summary(const struct as_conversion *conversion, const 
     }
 }
 
-static int write_result(const struct as_args *args, const struct as_conversion *conversion)
+static int write_result(const struct as_args *args, const struct as_conversion *conversion,
+                        const char *where)
 {
     const char *folder = as_args_get(args, "out");
     struct as_error error = AS_ERROR_INIT;
     AS_CLEANUP(as_buf_deinit) struct as_buf list = AS_BUF_INIT(LIST_MAX);
     if (conversion->target_count == 0 && conversion->lost_count == 0)
-        return as_cli_fail(args, "there is nothing to convert in these files");
+        return as_cli_fail(args, "there is nothing to convert %s", where);
     if (conversion->lost_count > 0)
         append_items(&list, conversion, false);
     if (as_buf_check(&list) < 0)
@@ -333,7 +335,7 @@ static int write_result(const struct as_args *args, const struct as_conversion *
 }
 
 static int convert_run_from(const struct as_args *args, enum as_convert_from from,
-                            const char *const *inputs, size_t count)
+                            const struct as_convert_input *inputs, size_t count, const char *where)
 {
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
     AS_CLEANUP(as_conversion_free_p) struct as_conversion *conversion = NULL;
@@ -348,14 +350,160 @@ static int convert_run_from(const struct as_args *args, enum as_convert_from fro
     as_diagnostics_deinit(&diagnostics);
     if (status != AS_CONVERT_OK)
         return as_cli_fail(args, "nothing was written");
-    return write_result(args, conversion);
+    return write_result(args, conversion, where);
 }
+
+static int convert_run_names(const struct as_args *args, enum as_convert_from from,
+                             const char *const *names, size_t count)
+{
+    AS_CLEANUP(as_free_p)
+    struct as_convert_input *inputs = as_xcalloc(count + 1, sizeof(*inputs));
+    for (size_t i = 0; i < count; i++)
+        inputs[i].name = names[i];
+    return convert_run_from(args, from, inputs, count, "in these files");
+}
+
+/* --- objects of a cluster --- */
+
+/*
+ * Each object is an input with the text that `kubectl get -o json` prints, so that lines agree:
+ * without `managedFields`, and with the keys in the order of their names.
+ */
+
+#define CONVERT_JSON_FORM (JSON_INDENT(4) | JSON_SORT_KEYS)
+
+/* If KEDA is not installed, there are no ScaledObjects. Its logins are only for hints. */
+enum convert_need { CONVERT_REQUIRED, CONVERT_IF_PRESENT, CONVERT_FOR_HINTS };
+
+static const struct convert_source {
+    struct cluster_resource resource;
+    enum convert_need need;
+} convert_sources[] = {
+    {{"autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"}, CONVERT_REQUIRED},
+    {{"keda.sh/v1alpha1", "scaledobjects", "ScaledObject"}, CONVERT_IF_PRESENT},
+    {{"keda.sh/v1alpha1", "triggerauthentications", "TriggerAuthentication"}, CONVERT_FOR_HINTS},
+};
+
+struct convert_inputs {
+    struct as_convert_input *items; /* names and texts of objects are owned */
+    size_t count, object_count, capacity;
+};
+
+static void convert_inputs_deinit(struct convert_inputs *inputs)
+{
+    for (size_t i = 0; i < inputs->object_count; i++) {
+        free((char *)inputs->items[i].name);
+        free((char *)inputs->items[i].text);
+    }
+    free(inputs->items);
+}
+
+static const char *convert_find_meta(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(object, "metadata"), key));
+    return text ? text : "";
+}
+
+static void convert_add_object(struct convert_inputs *inputs,
+                               const struct cluster_resource *resource, json_t *object)
+{
+    json_object_del(json_object_get(object, "metadata"), "managedFields");
+    char *text = json_dumps(object, CONVERT_JSON_FORM);
+    if (!text)
+        abort(); /* only without memory */
+    inputs->items =
+        as_xgrow(inputs->items, inputs->count, &inputs->capacity, sizeof(*inputs->items));
+    inputs->items[inputs->count++] = (struct as_convert_input){
+        .name = as_xasprintf("%s/%s/%s", resource->plural, convert_find_meta(object, "namespace"),
+                             convert_find_meta(object, "name")),
+        .text = text,
+        .size = strlen(text),
+    };
+    inputs->object_count = inputs->count;
+}
+
+/* Of an API server that does not have the resource. */
+static int convert_note_missing(const struct as_args *args, const struct convert_source *source,
+                                const struct as_error *error)
+{
+    switch (source->need) {
+    case CONVERT_REQUIRED:
+        return as_cli_fail(args,
+                           "the API server has no autoscaling/v2, which needs Kubernetes 1.23: "
+                           "give the file of `kubectl get hpa -o yaml` instead (%s)",
+                           error->text);
+    case CONVERT_IF_PRESENT:
+        fputs("this cluster has no ScaledObjects: KEDA is not installed\n", stderr);
+        return AS_EXIT_OK;
+    case CONVERT_FOR_HINTS: return AS_EXIT_OK;
+    }
+    abort(); /* no other values */
+}
+
+static int convert_read_source(const struct as_args *args, struct cluster_read *read,
+                               const struct convert_source *source, struct convert_inputs *inputs)
+{
+    struct as_error error = AS_ERROR_INIT;
+    json_t *items, *item;
+    size_t i;
+    const int status = cluster_read_list(read, &source->resource, &items, &error);
+    if (status == CLUSTER_READ_MISSING)
+        return convert_note_missing(args, source, &error);
+    if (status == CLUSTER_READ_FORBIDDEN && source->need == CONVERT_FOR_HINTS) {
+        fputs("the logins of ScaledObjects are not shown: ", stderr);
+        as_safe_text_put(stderr, error.text);
+        fputc('\n', stderr);
+        return AS_EXIT_OK;
+    }
+    if (status != CLUSTER_READ_OK)
+        return as_cli_fail(args, "%s", error.text);
+    json_array_foreach(items, i, item) convert_add_object(inputs, &source->resource, item);
+    json_decref(items);
+    return AS_EXIT_OK;
+}
+
+/* FILEs count too, such as prometheus-adapter's configuration. */
+static int convert_run_cluster(const struct as_args *args, enum as_convert_from from)
+{
+    AS_CLEANUP(convert_inputs_deinit) struct convert_inputs inputs = {0};
+    AS_CLEANUP(cluster_read_close_p) struct cluster_read *read = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    char where[128] = "in any namespace";
+    if (cluster_read_open(args, &(struct as_kube_access_config){0}, &read, &error) != 0)
+        return as_cli_fail(args, "%s", error.text);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(convert_sources); i++) {
+        const size_t before = inputs.count;
+        const int status = convert_read_source(args, read, &convert_sources[i], &inputs);
+        if (status != AS_EXIT_OK)
+            return status;
+        if (convert_sources[i].need == CONVERT_IF_PRESENT && inputs.count == before)
+            break; /* logins are those of ScaledObjects */
+    }
+    for (size_t i = 0; i < args->operand_count; i++) {
+        inputs.items =
+            as_xgrow(inputs.items, inputs.count, &inputs.capacity, sizeof(*inputs.items));
+        inputs.items[inputs.count++] = (struct as_convert_input){.name = args->operands[i]};
+    }
+    if (cluster_read_get_namespace(read))
+        (void)snprintf(where, sizeof(where), "in namespace %.63s",
+                       cluster_read_get_namespace(read));
+    return convert_run_from(args, from, inputs.items, inputs.count, where);
+}
+
+/* --- which inputs --- */
 
 static int convert_command_run(const struct as_args *args)
 {
     const bool is_policy = as_str_equal(as_args_get(args, "output"), "policies");
-    return convert_run_from(args, is_policy ? AS_CONVERT_TO_POLICIES : AS_CONVERT_OBJECTS,
-                            args->operands, args->operand_count);
+    const enum as_convert_from from = is_policy ? AS_CONVERT_TO_POLICIES : AS_CONVERT_OBJECTS;
+    const int status = cluster_read_check_options(args);
+    if (status != AS_EXIT_OK)
+        return status;
+    if (as_args_has(args, "from-cluster"))
+        return convert_run_cluster(args, from);
+    if (args->operand_count == 0)
+        return as_cli_fail(args, "name a FILE, or give --from-cluster");
+    return convert_run_names(args, from, args->operands, args->operand_count);
 }
 
 /* Behind `--` an operand may begin with a dash: then they are flags. The program's name may stand
@@ -366,22 +514,25 @@ static int convert_autoscaler_run(const struct as_args *args)
     while (first < args->operand_count && args->operands[first][0] != '-')
         first++;
     if (first == args->operand_count)
-        return convert_run_from(args, AS_CONVERT_AUTOSCALER, args->operands, first);
+        return convert_run_names(args, AS_CONVERT_AUTOSCALER, args->operands, first);
     if (first > 1 || (first == 1 && !strstr(args->operands[0], "cluster-autoscaler")))
         return as_cli_fail(args, "name files, or flags behind `--`, and not both");
-    return convert_run_from(args, AS_CONVERT_FLAGS, args->operands + first,
-                            args->operand_count - first);
+    return convert_run_names(args, AS_CONVERT_FLAGS, args->operands + first,
+                             args->operand_count - first);
 }
 
-#define CONVERT_OPTIONS                                                                            \
+#define CONVERT_OPTIONS(LETTER, NAMESPACE)                                                         \
     {.name = "out", .value = "DIR", .help = "the folder to write: a new one, or an empty one"},    \
     {                                                                                              \
-        .name = "namespace", .value = "NAME", .fallback = "default",                               \
-        .help = "of objects that name no namespace"                                                \
+        .name = "namespace", .letter = LETTER, .value = "NAME", .fallback = "default",             \
+        .help = NAMESPACE                                                                          \
     }
 
 static const struct as_option convert_options[] = {
-    CONVERT_OPTIONS,
+    CONVERT_OPTIONS('n', "of objects that name no namespace; with --from-cluster, the namespace "
+                         "to read instead of that of the context"),
+    CLUSTER_READ_OPTIONS("reads HorizontalPodAutoscalers and ScaledObjects of the cluster that "
+                         "kubectl would use"),
     {.name = "output",
      .value = "KIND",
      .fallback = "rules",
@@ -390,20 +541,23 @@ static const struct as_option convert_options[] = {
     {0},
 };
 
-static const struct as_option convert_autoscaler_options[] = {CONVERT_OPTIONS, {0}};
+static const struct as_option convert_autoscaler_options[] = {
+    CONVERT_OPTIONS(0, "of objects that name no namespace"), {0}};
 
 const struct as_command as_command_convert = {
     .name = "convert",
-    .operands = "FILE...",
+    .operands = "[FILE...]",
     .summary = "Writes rules for what other autoscalers did: HPA, KEDA, Escalator.",
     .help = "A FILE has objects of Kubernetes, in one or more documents or a List:\n"
             "HorizontalPodAutoscaler (autoscaling/v1, v2, v2beta2), ScaledObject; or it is\n"
             "prometheus-adapter's configuration, also in its ConfigMap, or Escalator's\n"
             "nodegroups.yaml. DIR gets rules and their tests. No alert is needed (`always`).\n"
+            "With --from-cluster, the objects are read from the API server; it needs the right to\n"
+            "list them. A FILE may add prometheus-adapter's configuration.\n"
             "What cannot be carried over is listed with its reason. Exit status 0: all is carried\n"
             "over; 1: not all of it; 2: a file is wrong, and nothing is written (docs/convert.md).",
     .options = convert_options,
-    .operands_min = 1,
+    .operands_min = 0,
     .operands_max = SIZE_MAX,
     .run = convert_command_run,
 };

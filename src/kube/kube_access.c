@@ -243,6 +243,10 @@ static struct as_kubeconfig *make_in_cluster(const struct as_access_env *env)
         as_xasprintf(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host, port);
     config->ca_file = as_xasprintf("%s/ca.crt", dir);
     config->token_file = as_xasprintf("%s/token", dir);
+    AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s/namespace", dir);
+    size_t size;
+    if (as_file_read(path, 4096, &config->namespace_, &size) == 0)
+        config->namespace_[strcspn(config->namespace_, "\r\n")] = '\0';
     return config;
 }
 
@@ -367,6 +371,12 @@ struct as_kube_access *as_kube_access_free(struct as_kube_access *access)
     as_kubeconfig_free(access->config);
     free(access);
     return NULL;
+}
+
+const char *as_kube_access_get_namespace(const struct as_kube_access *access)
+{
+    const char *namespace_ = access->config->namespace_;
+    return as_str_is_empty(namespace_) ? "default" : namespace_;
 }
 
 static int use_token_file(struct as_kube_access *access, struct as_error *error)

@@ -380,7 +380,7 @@ static void pages_ask(struct as_kube_pages *pages)
 static void pages_explain(struct as_kube_pages *pages)
 {
     const struct as_outcome *outcome = &pages->outcome;
-    char what[AS_MESSAGE_SIZE + 64], right[64] = "";
+    char what[AS_MESSAGE_SIZE + 128], right[128] = "";
     if (outcome->http_status == FORBIDDEN)
         snprintf(right, sizeof(right), "the right \"%s\" is missing: ", pages->spec.right);
     snprintf(what, sizeof(what), "%s%s", right, outcome->message);

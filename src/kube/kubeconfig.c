@@ -438,6 +438,7 @@ static int kubeconfig_resolve(const struct files *files, const char *context_nam
         return status;
     entry_read_text(&context, "cluster", &cluster_name);
     entry_read_text(&context, "user", &user_name);
+    entry_read_text(&context, "namespace", &config->namespace_);
     if (!context.has_failed && !cluster_name)
         entry_fail(&context, "cluster", "missing");
     if (context.has_failed)
@@ -488,23 +489,12 @@ struct as_kubeconfig *as_kubeconfig_free(struct as_kubeconfig *config)
 {
     if (!config)
         return NULL;
-    char *const texts[] = {config->server,
-                           config->tls_server_name,
-                           config->proxy_url,
-                           config->ca_file,
-                           config->ca_pem,
-                           config->ca_base64,
-                           config->cert_file,
-                           config->cert_pem,
-                           config->key_file,
-                           config->key_pem,
-                           config->token,
-                           config->token_file,
-                           config->username,
-                           config->password,
-                           config->exec.api_version,
-                           config->exec.command,
-                           config->exec.install_hint};
+    char *const texts[] = {
+        config->server,       config->tls_server_name,  config->proxy_url, config->namespace_,
+        config->ca_file,      config->ca_pem,           config->ca_base64, config->cert_file,
+        config->cert_pem,     config->key_file,         config->key_pem,   config->token,
+        config->token_file,   config->username,         config->password,  config->exec.api_version,
+        config->exec.command, config->exec.install_hint};
     for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
         as_wipe_free(texts[i]); /* some are secrets */
     kubeconfig_free_list(config->exec.argv);

@@ -26,6 +26,7 @@ struct as_kubeconfig_exec {
 
 struct as_kubeconfig {
     char *server, *tls_server_name, *proxy_url;
+    char *namespace_; /* of the context */
     char *ca_file, *ca_pem, *ca_base64;
     bool insecure_skip_verify;
     char *cert_file, *cert_pem, *key_file, *key_pem;

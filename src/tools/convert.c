@@ -302,8 +302,12 @@ static void convert_read_node(struct convert *convert, const struct as_yaml_node
 static void objects_walk(struct convert *convert, const struct as_yaml_tree *tree,
                          enum objects_turn turn)
 {
+    const struct as_yaml_node *root = as_yaml_get_root(tree);
     convert->loader.tree = tree;
-    convert_read_items(convert, NULL, as_yaml_get_root(tree), turn);
+    if (root->kind == AS_YAML_MAP)
+        convert_read_node(convert, root, turn);
+    else
+        convert_read_items(convert, NULL, root, turn);
 }
 
 /* --- the conversion --- */
@@ -404,10 +408,14 @@ static int write_all(struct convert *convert, bool is_policy)
     return is_whole ? 0 : -EMSGSIZE;
 }
 
-static int convert_load(struct convert *convert, const char *path)
+/* A file is a stream of documents, a text is one object. */
+static int convert_load(struct convert *convert, const struct as_convert_input *input)
 {
+    struct as_diagnostics *diagnostics = convert->loader.diagnostics;
     struct as_yaml_tree *tree = NULL;
-    int status = as_yaml_load_documents(path, convert->loader.diagnostics, &tree);
+    int status = input->text ? as_yaml_parse_foreign(input->name, input->text, input->size,
+                                                     diagnostics, &tree)
+                             : as_yaml_load_documents(input->name, diagnostics, &tree);
     if (status < 0)
         return status == -EFBIG ? -EINVAL : status;
     convert_keep_tree(convert, tree);
@@ -415,13 +423,14 @@ static int convert_load(struct convert *convert, const char *path)
 }
 
 /* A list of texts as a tree, so that each flag has a place: its number is the line. */
-static int convert_load_flags(struct convert *convert, const char *const *flags, size_t count)
+static int convert_load_flags(struct convert *convert, const struct as_convert_input *flags,
+                              size_t count)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_YAML_SIZE_MAX);
     struct as_yaml_tree *tree = NULL;
     for (size_t i = 0; i < count; i++) {
         as_buf_append_str(&text, "- ");
-        yaml_append_text(&text, flags[i]);
+        yaml_append_text(&text, flags[i].name);
         as_buf_append_char(&text, '\n');
     }
     if (as_buf_check(&text) < 0)
@@ -436,11 +445,12 @@ static int convert_load_flags(struct convert *convert, const char *const *flags,
     return 0;
 }
 
-static int convert_load_files(struct convert *convert, const char *const *paths, size_t count)
+static int convert_load_inputs(struct convert *convert, const struct as_convert_input *inputs,
+                               size_t count)
 {
     int worst = 0;
     for (size_t i = 0; i < count; i++) {
-        int status = convert_load(convert, paths[i]);
+        int status = convert_load(convert, &inputs[i]);
         if (status < 0 && (worst == 0 || worst == -EINVAL))
             worst = status;
     }
@@ -461,10 +471,10 @@ static void check_workloads(struct convert *convert)
 
 /* 0, -EINVAL after errors, or another negative errno. */
 static int convert_run(struct convert *convert, enum as_convert_from from,
-                       const char *const *inputs, size_t count)
+                       const struct as_convert_input *inputs, size_t count)
 {
     const int worst = from == AS_CONVERT_FLAGS ? convert_load_flags(convert, inputs, count)
-                                               : convert_load_files(convert, inputs, count);
+                                               : convert_load_inputs(convert, inputs, count);
     const size_t file_count = convert->tree_count; /* ConfigMaps add trees */
     const bool are_objects = from == AS_CONVERT_OBJECTS || from == AS_CONVERT_TO_POLICIES;
     for (size_t i = 0; i < file_count; i++) {
@@ -491,7 +501,7 @@ static int convert_run(struct convert *convert, enum as_convert_from from,
     return write_all(convert, from == AS_CONVERT_TO_POLICIES);
 }
 
-int as_convert(enum as_convert_from from, const char *const *inputs, size_t count,
+int as_convert(enum as_convert_from from, const struct as_convert_input *inputs, size_t count,
                const char *name_space, struct as_diagnostics *diagnostics,
                struct as_conversion **conversion_out)
 {

@@ -80,8 +80,8 @@ static void convert(enum as_convert_from from, const char *path)
 {
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
     struct as_conversion *conversion = NULL;
-    int status =
-        as_convert(from, (const char *const[]){path}, 1, "default", &diagnostics, &conversion);
+    int status = as_convert(from, &(struct as_convert_input){.name = path}, 1, "default",
+                            &diagnostics, &conversion);
     FUZZ_CHECK((status == AS_CONVERT_OK) == (conversion != NULL));
     FUZZ_CHECK((status == AS_CONVERT_OK) == !diagnostics.has_error);
     if (conversion) {

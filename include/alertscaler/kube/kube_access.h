@@ -38,6 +38,10 @@ void as_kube_access_visit_files(const struct as_kube_access_config *config,
                                 const struct as_access_env *env, as_kube_file_fn *visit,
                                 void *context);
 
+/* The namespace that a command reads if none is given, as kubectl has it: that of the context, or
+ * of the pod; else "default". Valid as long as the access. */
+const char *as_kube_access_get_namespace(const struct as_kube_access *access);
+
 struct as_kube_connection {    /* borrowed, valid until the next call on the access */
     const char *server;        /* "https://10.0.0.1:443", no slash at the end */
     const char *authorization; /* a whole header line, or NULL */

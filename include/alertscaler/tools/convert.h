@@ -47,12 +47,19 @@ struct as_conversion {
     void *memory;         /* of all texts */
 };
 
+struct as_convert_input {
+    const char
+        *name; /* a path; with `text` a name for places: "horizontalpodautoscalers/shop/web" */
+    const char *text; /* of one object; NULL: the file is read */
+    size_t size;
+};
+
 /* What the inputs of a conversion are. */
 enum as_convert_from {
-    AS_CONVERT_OBJECTS,     /* files */
-    AS_CONVERT_TO_POLICIES, /* files; the result is scaling policies in place of rule files */
+    AS_CONVERT_OBJECTS,     /* files and objects */
+    AS_CONVERT_TO_POLICIES, /* the same; the result is scaling policies in place of rule files */
     AS_CONVERT_AUTOSCALER,  /* files with the manifest of Cluster Autoscaler's Deployment */
-    AS_CONVERT_FLAGS        /* Cluster Autoscaler's flags, at least one */
+    AS_CONVERT_FLAGS        /* Cluster Autoscaler's flags, at least one: the names */
 };
 
 /*
@@ -61,7 +68,7 @@ enum as_convert_from {
  * no conversion; or the negative errno of reading a file, with a diagnostic.
  */
 enum as_convert_outcome { AS_CONVERT_OK, AS_CONVERT_INVALID };
-int as_convert(enum as_convert_from from, const char *const *inputs, size_t count,
+int as_convert(enum as_convert_from from, const struct as_convert_input *inputs, size_t count,
                const char *name_space, struct as_diagnostics *diagnostics,
                struct as_conversion **conversion_out) AS_MUST_USE;
 struct as_conversion *as_conversion_free(struct as_conversion *conversion);

@@ -39,6 +39,7 @@ static void print_config(struct as_buf *out, const struct as_kubeconfig *config)
     print_text(out, "server", config->server);
     print_text(out, "tls_server_name", config->tls_server_name);
     print_text(out, "proxy_url", config->proxy_url);
+    print_text(out, "namespace", config->namespace_);
     print_text(out, "ca_file", config->ca_file);
     print_text(out, "ca_pem", config->ca_pem);
     if (config->insecure_skip_verify)
