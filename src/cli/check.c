@@ -45,7 +45,9 @@
 #include <alertscaler/rules/web_config.h>
 #include <alertscaler/tools/lint.h>
 
+#include "check_policies.h"
 #include "cli.h"
+#include "cluster_read.h"
 #include "http_call.h"
 
 /* --- files that are named in a configuration --- */
@@ -1317,8 +1319,45 @@ static int check_query_options(struct check *check, const struct as_args *args,
     return status;
 }
 
+/* --- the policies of a cluster --- */
+
+static int check_run_cluster(const struct as_args *args)
+{
+    struct check check = {.args = args, .diagnostics = AS_DIAGNOSTICS_INIT};
+    struct checked_policies checked = {0};
+    const bool is_json = as_str_equal(as_args_get(args, "format"), "json");
+    int status = check_policies_options(args);
+    if (status != AS_EXIT_OK)
+        return status;
+    status = check_cluster_policies(args, &check.diagnostics, &checked);
+    check.is_unreadable = status == AS_EXIT_USAGE;
+    as_diagnostics_sort(&check.diagnostics);
+    if (is_json)
+        check_print_json(&check.diagnostics);
+    else
+        as_diagnostics_print(&check.diagnostics, stderr);
+    if (status == AS_EXIT_OK && !is_json) {
+        printf("%zu polic%s in %s: ", checked.count, checked.count == 1 ? "y" : "ies",
+               checked.where);
+        if (checked.refused > 0)
+            printf("%zu refused\n", checked.refused);
+        else
+            puts("ok");
+    }
+    status = get_status(&check, args);
+    as_diagnostics_deinit(&check.diagnostics);
+    return status;
+}
+
 static int check_run(const struct as_args *args)
 {
+    const int unfit = cluster_read_check_options(args);
+    if (unfit != AS_EXIT_OK)
+        return unfit;
+    if (as_args_has(args, "from-cluster"))
+        return check_run_cluster(args);
+    if (as_args_has(args, "namespace"))
+        return as_cli_fail(args, "--namespace needs --from-cluster");
     AS_CLEANUP(as_config_free_p) struct as_config *http = NULL;
     struct check check = {.args = args,
                           .unchecked = AS_ERROR_INIT,
@@ -1398,6 +1437,12 @@ static const struct as_option check_options[] = {
     {.name = "cluster",
      .help = "asks the clusters of a configuration: can its targets be read, who else sizes them, "
              "what does `allow.list` select"},
+    CLUSTER_READ_OPTIONS("checks the scaling policies of the cluster that kubectl would use, for "
+                         "example before an upgrade"),
+    {.name = "namespace",
+     .letter = 'n',
+     .value = "NAME",
+     .help = "with --from-cluster: the namespace to read instead of that of the context"},
     {.name = "syntax-only",
      .help = "ignores the files that a configuration names: certificates, tokens, kubeconfig"},
     {.name = "lint-fatal", .help = "warnings give exit status 3"},
@@ -1413,6 +1458,8 @@ const struct as_command as_command_check = {
         "checked together, without the clusters and providers of a configuration. A FILE may have\n"
         "scaling policies: one or several documents, in which other objects are passed over. A\n"
         "folder stands for its rule files and policies.\n"
+        "With --from-cluster, the scaling policies that the API server has are checked, with the\n"
+        "limits of the configuration (`objects`), and the schema of their definition is compared.\n"
         "The file of --web.config.file is checked alone if there is no configuration.\n"
         "The files that a configuration names (tokens, certificates, kubeconfig) are checked too: "
         "an\n"

@@ -457,7 +457,10 @@ static int convert_read_source(const struct as_args *args, struct cluster_read *
     }
     if (status != CLUSTER_READ_OK)
         return as_cli_fail(args, "%s", error.text);
-    json_array_foreach(items, i, item) convert_add_object(inputs, &source->resource, item);
+    json_array_foreach(items, i, item)
+    {
+        convert_add_object(inputs, &source->resource, item);
+    }
     json_decref(items);
     return AS_EXIT_OK;
 }

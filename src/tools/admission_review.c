@@ -203,7 +203,7 @@ static int find_object(const char *body, size_t size, struct review *review, str
  */
 
 /* Warnings about what is valid, and does not do what it seems to do. */
-static void review_lint(const struct as_settings *settings, const struct review *review,
+static void review_lint(const struct as_settings *settings, const char *object, size_t size,
                         struct as_diagnostics *diagnostics)
 {
     AS_CLEANUP(as_ruleset_free_p) struct as_ruleset *ruleset = NULL;
@@ -211,26 +211,23 @@ static void review_lint(const struct as_settings *settings, const struct review 
     struct as_settings own = *settings; /* its queries were judged */
     if (!own.prometheus.url)
         own.prometheus.url = "of tenants";
-    if (as_policy_compile(&own, review->object, review->object_size, &ruleset, &known) == 0)
-        as_lint_check_policy(&own, ruleset, review->object, review->object_size, diagnostics);
+    if (as_policy_compile(&own, object, size, &ruleset, &known) == 0)
+        as_lint_check_policy(&own, ruleset, object, size, diagnostics);
 }
 
-/* Adds the errors and warnings of the object. */
-static bool review_judge(const struct as_settings *settings, const struct review *review,
-                         struct as_diagnostics *diagnostics)
+enum as_policy_reason as_admission_judge(const struct as_settings *settings, const char *object,
+                                         size_t size, struct as_diagnostics *diagnostics)
 {
-    if (review->object_size > AS_POLICY_SIZE_MAX) {
+    if (size > AS_POLICY_SIZE_MAX) {
         as_diagnostics_add(
             diagnostics,
             &(struct as_diagnostic){.file = "", .message = "the object is larger than 256 KiB"});
-        return false;
+        return AS_POLICY_INVALID;
     }
-    const enum as_policy_reason reason =
-        as_policy_judge(settings, review->object, review->object_size, diagnostics);
-    if (reason != AS_POLICY_READY && reason != AS_POLICY_SHADOW)
-        return false;
-    review_lint(settings, review, diagnostics);
-    return true;
+    const enum as_policy_reason reason = as_policy_judge(settings, object, size, diagnostics);
+    if (reason == AS_POLICY_READY || reason == AS_POLICY_SHADOW)
+        review_lint(settings, object, size, diagnostics);
+    return reason;
 }
 
 /* The text in one line, at most `max` bytes with the NUL. What could forge a line or change the
@@ -386,7 +383,9 @@ enum as_admission_outcome as_admission_review(const struct as_settings *settings
     }
     if (find_object(body, size, &review, error) != 0)
         return AS_ADMISSION_INVALID;
-    const bool is_allowed = review_judge(settings, &review, &diagnostics);
+    const enum as_policy_reason reason =
+        as_admission_judge(settings, review.object, review.object_size, &diagnostics);
+    const bool is_allowed = reason == AS_POLICY_READY || reason == AS_POLICY_SHADOW;
     review_write_answer(&review, is_allowed, &diagnostics, out);
     return is_allowed ? AS_ADMISSION_ALLOWED : AS_ADMISSION_DENIED;
 }

@@ -1,4 +1,4 @@
-"""`convert --from-cluster`: the objects of a real API server, as if their manifests were given."""
+"""`convert --from-cluster` and `check --from-cluster`: the objects of a real API server, as if their manifests were given."""
 import json
 import subprocess
 
@@ -9,6 +9,8 @@ from harness.daemon import environment, find_binary
 from harness.kube import path_of
 from harness.wait import eventually
 from test_keda import plane as keda  # noqa: F401 (a fixture)
+from test_policies import CRD, definition  # noqa: F401 (a fixture)
+from test_policy_daemon import policy
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.since(23, "the API server has autoscaling/v2")]
 HPAS = "horizontalpodautoscalers.autoscaling: list"
@@ -185,3 +187,91 @@ def test_without_an_api_server_nothing_is_written(control_plane, namespace, admi
         assert not (tmp_path / "out").exists()
     finally:
         control_plane.ensure_running()
+
+
+# Policies that the cluster has, as this program judges them.
+
+
+def check(*arguments, kubeconfig, cwd, config=None):
+    """A configuration, or none."""
+    (cwd / "alertscaler.yaml").unlink(missing_ok=True)
+    if config is not None:
+        (cwd / "alertscaler.yaml").write_text(yaml.safe_dump({"allow_empty_rules": True, **config}), encoding="utf-8")
+    arguments = ("--config.file", str(cwd / "alertscaler.yaml"), *arguments) if config is not None else arguments
+    return run("check", *arguments, kubeconfig=kubeconfig)
+
+
+@pytest.fixture
+def put(control_plane, definition):  # noqa: F811
+    def run_apply(item, **spec):
+        item["spec"].update(spec)
+        done = control_plane.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(item), check=False)
+        assert done.returncode == 0, done.stderr
+    return run_apply
+
+
+@pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions")
+def test_check_says_what_this_program_refuses(put, namespace, admin_config, tmp_path):
+    put(policy(namespace, "good", "good"))
+    done = check(kubeconfig=admin_config, cwd=tmp_path, config={"objects": {"enabled": True}})
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"1 policy in namespace {namespace}: ok\n", "")
+    large = policy(namespace, "large", "large")
+    large["spec"]["target"]["max"] = 500
+    put(large)
+    asks = policy(namespace, "asks", "asks")
+    asks["spec"]["rules"][0]["guard"] = {"query": "up == 1"}
+    put(asks)
+    put(policy(namespace, "second", "good"))
+    done = check(kubeconfig=admin_config, cwd=tmp_path, config={"objects": {"enabled": True, "max_size": 100}})
+    assert done.returncode == 1 and done.stdout == f"4 policies in namespace {namespace}: 3 refused\n", done.stderr
+    assert f"{namespace}/large: error: spec.target.max: " in done.stderr and "objects.max_size" in done.stderr
+    assert f"{namespace}/asks: error: spec.rules: policies may not query" in done.stderr
+    assert f"{namespace}/second: error: " in done.stderr and f"{namespace}/good" in done.stderr
+    done = check(kubeconfig=admin_config, cwd=tmp_path, config={"objects": {"enabled": True, "unrestricted_queries": True, "max_size": 0},
+                                                                "prometheus": {"url": "http://127.0.0.1:1"}})
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == [f"{namespace}/second"], done.stderr
+    done = check("--format=json", kubeconfig=admin_config, cwd=tmp_path, config={"objects": {"enabled": True, "max_size": 100}})
+    assert done.returncode == 1 and {f["file"] for f in json.loads(done.stdout)} == {f"{namespace}/{name}" for name in ("large", "asks", "second")}
+
+
+@pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions")
+def test_check_warns_as_an_admission_does(put, namespace, admin_config, tmp_path):
+    item = policy(namespace)
+    item["spec"]["rules"][0] = {"name": "fixed", "match": ['alertname="Busy"'], "scaleTo": {"size": 30}, "guard": {"none": True}}
+    put(item)
+    config = {"objects": {"enabled": True}}
+    done = check(kubeconfig=admin_config, cwd=tmp_path, config=config)
+    assert done.returncode == 0 and f"{namespace}/web: warning: spec.rules[0].scaleTo.size: 30 is above `max`" in done.stderr
+    assert check("--lint-fatal", kubeconfig=admin_config, cwd=tmp_path, config=config).returncode == 3
+    done = check(kubeconfig=admin_config, cwd=tmp_path, config={})
+    assert done.returncode == 0 and "hint: alertscaler reads no policies with this configuration" in done.stderr
+
+
+@pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions")
+def test_check_compares_the_definition(control_plane, put, namespace, admin_config, make_account, tmp_path):
+    put(policy(namespace))
+    config = {"objects": {"enabled": True}}
+    for annotation, message in (("0", "the definition has schema 0, this program has schema "), (None, "the definition has no annotation `alertscaler.io/schema`")):
+        control_plane.admin.patch(CRD, {"metadata": {"annotations": {"alertscaler.io/schema": annotation}}})
+        done = check(kubeconfig=admin_config, cwd=tmp_path, config=config)
+        assert done.returncode == 0 and f"warning: {message}" in done.stderr and "kubectl apply" in done.stderr, done.stderr
+    reader = make_account([{"apiGroups": ["alertscaler.io"], "resources": ["scalingpolicies"], "verbs": ["list"]}])
+    done = check("-n", namespace, kubeconfig=reader, cwd=tmp_path, config=config)
+    assert done.returncode == 0 and "hint: the schema of the definition is not compared" in done.stderr
+    assert '"customresourcedefinitions.apiextensions.k8s.io: get" is missing' in done.stderr and "1 policy in" in done.stdout
+    done = check("-A", kubeconfig=reader, cwd=tmp_path, config=config)
+    assert done.returncode == 2 and 'the right "scalingpolicies.alertscaler.io: list" is missing' in done.stderr and not done.stdout
+    control_plane.admin.delete(CRD)
+    control_plane.admin.wait_gone(CRD)
+    done = check(kubeconfig=admin_config, cwd=tmp_path, config=config)
+    assert done.returncode == 2 and "the API server has no scaling policies: apply the definition" in done.stderr
+
+
+@pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions")
+def test_check_reads_the_cluster_of_the_configuration(put, namespace, admin_config, tmp_path):
+    put(policy(namespace))
+    config = {"objects": {"enabled": True}, "clusters": {"default": {"kubeconfig": str(admin_config)}}}
+    done = check(kubeconfig=tmp_path / "nothing", cwd=tmp_path, config=config)
+    assert (done.returncode, done.stdout) == (0, f"1 policy in namespace {namespace}: ok\n"), done.stderr
+    done = check("--kubeconfig", str(tmp_path / "nothing"), kubeconfig=admin_config, cwd=tmp_path, config=config)
+    assert done.returncode == 2 and f"{tmp_path / 'nothing'}" in done.stderr

@@ -16,6 +16,8 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
+#include <alertscaler/doc/diagnostics.h>
+#include <alertscaler/rules/policy_set.h>
 #include <alertscaler/rules/settings.h>
 
 #define AS_ADMISSION_BODY_MAX ((size_t)3 * 1024 * 1024) /* as the API server limits its own */
@@ -32,6 +34,11 @@ enum as_admission_outcome {
     AS_ADMISSION_OUTCOME_COUNT
 };
 const char *as_admission_outcome_get_word(enum as_admission_outcome outcome); /* static memory */
+
+/* Judges one object, for an admission and for `check`: the errors of as_policy_judge, and the
+ * warnings about an object without errors. */
+enum as_policy_reason as_admission_judge(const struct as_settings *settings, const char *object,
+                                         size_t size, struct as_diagnostics *diagnostics);
 
 /* Appends the AdmissionReview with the answer, unless INVALID. */
 enum as_admission_outcome as_admission_review(const struct as_settings *settings, const char *body,
