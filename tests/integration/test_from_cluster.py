@@ -227,7 +227,7 @@ def test_check_says_what_this_program_refuses(put, namespace, admin_config, tmp_
     assert f"{namespace}/large: error: spec.target.max: " in done.stderr and "objects.max_size" in done.stderr
     assert f"{namespace}/asks: error: spec.rules: policies may not query" in done.stderr
     assert f"{namespace}/second: error: " in done.stderr and f"{namespace}/good" in done.stderr
-    done = check(kubeconfig=admin_config, cwd=tmp_path, config={"objects": {"enabled": True, "unrestricted_queries": True, "max_size": 0},
+    done = check(kubeconfig=admin_config, cwd=tmp_path, config={"objects": {"enabled": True, "unrestricted_queries": True},
                                                                 "prometheus": {"url": "http://127.0.0.1:1"}})
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == [f"{namespace}/second"], done.stderr
     done = check("--format=json", kubeconfig=admin_config, cwd=tmp_path, config={"objects": {"enabled": True, "max_size": 100}})
