@@ -378,7 +378,7 @@ void as_yaml_vreport(const struct as_yaml_tree *tree, const struct as_yaml_node 
     char message[MESSAGE_SIZE];
     vsnprintf(message, sizeof(message), format, arguments);
     if (tree->respell)
-        tree->respell(message);
+        tree->respell(message, sizeof(message));
     yaml_source_report(yaml_get_source(tree), node->place, severity, show, diagnostics, message);
 }
 

@@ -282,15 +282,16 @@ static void crd_write_value(struct as_json_writer *json, const struct schema_fie
     }
 }
 
-static void respell(char *message);
+static void respell(char *message, size_t size);
 
 /* The description, in the spelling of policies. NULL: none. */
 static void crd_write_about(struct as_json_writer *json, const char *about)
 {
+    char text[QUERY_MAX];
     if (!about)
         return;
-    AS_CLEANUP(as_free_p) char *text = as_xstrdup(about);
-    respell(text);
+    (void)snprintf(text, sizeof(text), "%s", about);
+    respell(text, sizeof(text));
     as_json_write_member(json, "description", text);
 }
 
@@ -1153,49 +1154,186 @@ static const struct as_yaml_node *policy_translate(struct loader *loader,
 }
 
 /*
- * Messages about a policy name its keys as they stand in it.
+ * Messages about a policy name its keys and words as they stand in it.
  */
 
-static bool table_has_key(const struct schema *table, const char *key);
+typedef bool match_field_fn(const struct schema_field *field, const char *key, const char *word);
 
-static bool forms_have_key(const struct schema_field *forms, const char *key)
+static bool table_has(const struct schema *table, match_field_fn *match, const char *key,
+                      const char *word);
+
+static bool forms_have(const struct schema_field *forms, match_field_fn *match, const char *key,
+                       const char *word)
 {
     for (; forms && forms->key; forms++)
-        if ((forms->map && table_has_key(forms->map, key)) || forms_have_key(forms->forms, key))
+        if ((forms->map && table_has(forms->map, match, key, word)) ||
+            forms_have(forms->forms, match, key, word))
             return true;
     return false;
 }
 
-/* Whether the table, or one of its maps, has the key. */
-static bool table_has_key(const struct schema *table, const char *key)
+/* Whether a field of the table, or of one of its maps, matches. */
+static bool table_has(const struct schema *table, match_field_fn *match, const char *key,
+                      const char *word)
 {
     for (; table; table = table->base)
         for (const struct schema_field *field = table->fields; field->key; field++)
-            if (strcmp(field->key, key) == 0 || (field->map && table_has_key(field->map, key)) ||
-                forms_have_key(field->forms, key))
+            if (match(field, key, word) ||
+                (field->map && table_has(field->map, match, key, word)) ||
+                forms_have(field->forms, match, key, word))
                 return true;
     return false;
 }
 
-/* `scale_up: {}` as `scaleUp: {}`: each text between backticks that begins with a key. */
-static void respell(char *message)
+static bool tables_have(match_field_fn *match, const char *key, const char *word)
 {
-    char key[WORD_SIZE], spelled[WORD_SIZE];
-    for (char *from = strchr(message, '`'), *end; from; from = strchr(end + 1, '`')) {
+    return table_has(&schema_target, match, key, word) || table_has(&schema_rule, match, key, word);
+}
+
+static bool field_is(const struct schema_field *field, const char *key, const char *word)
+{
+    (void)word;
+    return strcmp(field->key, key) == 0;
+}
+
+static bool words_have(const char *const *words, const char *word)
+{
+    for (; words && *words; words++)
+        if (strcmp(*words, word) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the field has this word as a value. `key` NULL: any field. */
+static bool field_takes_word(const struct schema_field *field, const char *key, const char *word)
+{
+    if (key && strcmp(field->key, key) != 0)
+        return false;
+    if (words_have(field->words, word))
+        return true;
+    for (const struct schema_field *form = field->forms; form && form->key; form++)
+        if (words_have(form->words, word))
+            return true;
+    return false;
+}
+
+/* Whether an object has a map in place of this word. */
+static bool field_takes_map(const struct schema_field *field, const char *key, const char *word)
+{
+    return find_map_form(field->forms) && field_takes_word(field, key, word);
+}
+
+struct key_search {
+    const char *key;
+    bool is_found;
+};
+
+static bool find_address_row(void *context, const char *key, const struct schema_field *field)
+{
+    struct key_search *search = context;
+    (void)field;
+    search->is_found = search->is_found || strcmp(key, search->key) == 0;
+    return search->is_found;
+}
+
+static bool is_key(const char *key)
+{
+    struct key_search search = {.key = key};
+    if (tables_have(field_is, key, NULL))
+        return true;
+    for (size_t i = 0; as_target_kinds[i] && !search.is_found; i++) {
+        if (as_target_kinds[i] == &as_target_kind_pool)
+            continue;
+        search.is_found = strcmp(as_target_kinds[i]->word, key) == 0;
+        if (!search.is_found)
+            visit_rows(&(struct policy_rows){.kind = as_target_kinds[i]}, find_address_row,
+                       &search);
+    }
+    return search.is_found;
+}
+
+/* The value of the key in an object: `none` as `{none: true}`, `memory_limits` as `MemoryLimits`.
+ */
+static void respell_value(const char *key, const char *word, struct as_buf *out)
+{
+    char spelled[WORD_SIZE];
+    if (tables_have(field_takes_map, key, word))
+        as_buf_printf(out, strcmp(word, "none") == 0 ? "{%s: true}" : "{%s: {}}",
+                      spell(word, false, spelled));
+    else
+        as_buf_append_str(out, tables_have(field_takes_word, key, word) ? spell(word, true, spelled)
+                                                                        : word);
+}
+
+#define IDENTIFIER "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+
+/* The text between two backticks: keys, and the words that follow them. Text that begins with
+ * something else stays: it is not of a rule file. */
+static void respell_code(const char *code, struct as_buf *out)
+{
+    char word[WORD_SIZE], key[WORD_SIZE] = "", spelled[WORD_SIZE];
+    const size_t first = strspn(code, IDENTIFIER);
+    (void)snprintf(word, sizeof(word), "%.*s", (int)first, code);
+    const bool is_word =
+        !code[first] && strchr(code, '_') && tables_have(field_takes_word, NULL, word);
+    if (first >= WORD_SIZE || (code[0] != '{' && !is_key(word))) {
+        as_buf_append_str(out, is_word ? spell(word, true, spelled) : code);
+        return;
+    }
+    for (const char *at = code; *at;) {
+        const size_t size = strspn(at, IDENTIFIER);
+        if (size == 0 || size >= WORD_SIZE) {
+            as_buf_append(out, at, size > 0 ? size : 1);
+            at += size > 0 ? size : 1;
+            continue;
+        }
+        const bool is_value = at > code + 1 && at[-1] == ' ' && at[-2] == ':';
+        (void)snprintf(word, sizeof(word), "%.*s", (int)size, at);
+        if ((at == code || at[size] == ':') && is_key(word)) {
+            memcpy(key, word, sizeof(key));
+            as_buf_append_str(out, spell(word, false, spelled));
+        } else if (is_value && (!at[size] || strchr(",}", at[size]))) {
+            respell_value(key, word, out);
+        } else {
+            as_buf_append_str(out, word);
+        }
+        at += size;
+    }
+}
+
+/* What stands in the file already is shown as it is. */
+static bool is_quotation(const char *message, size_t size)
+{
+    static const char *const before[] = {"found ", "unknown key ", "did you mean "};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(before); i++) {
+        const size_t length = strlen(before[i]);
+        if (size >= length && memcmp(message + size - length, before[i], length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* `scale_up: {}` as `scaleUp: {}`: each text between backticks. */
+static void respell(char *message, size_t size)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf out = AS_BUF_INIT(2 * QUERY_MAX);
+    const char *at = message;
+    for (const char *from = strchr(at, '`'), *end; from; from = strchr(at, '`')) {
         end = strchr(from + 1, '`');
         if (!end)
-            return;
-        const size_t size = strcspn(from + 1, "`: ");
-        if (size >= sizeof(key))
-            continue;
-        (void)snprintf(key, sizeof(key), "%.*s", (int)size, from + 1);
-        if (!table_has_key(&schema_target, key) && !table_has_key(&schema_rule, key))
-            continue;
-        const size_t length = strlen(spell(key, false, spelled)); /* at most the key's */
-        memcpy(from + 1, spelled, length);
-        memmove(from + 1 + length, from + 1 + size, strlen(from + 1 + size) + 1);
-        end -= size - length;
+            break;
+        AS_CLEANUP(as_free_p) char *code = as_xstrndup(from + 1, (size_t)(end - from) - 1);
+        as_buf_append(&out, at, (size_t)(from - at) + 1);
+        if (is_quotation(message, (size_t)(from - message)))
+            as_buf_append_str(&out, code);
+        else
+            respell_code(code, &out);
+        as_buf_append_char(&out, '`');
+        at = end + 1;
     }
+    as_buf_append_str(&out, at);
+    if (as_buf_check(&out) == 0)
+        (void)snprintf(message, size, "%.*s", (int)out.size, out.data ? out.data : "");
 }
 
 void policy_rewrite(struct as_yaml_tree *tree, struct as_diagnostics *diagnostics)

@@ -84,9 +84,10 @@ struct as_yaml_tree *as_yaml_free(struct as_yaml_tree *tree);
 /*
  * A tree in another form, made of nodes with the places of the first one: the new root takes the
  * place of the old one. Its nodes and texts are in the memory of as_yaml_get_arena. `respell`
- * changes a message's words, in place, to those that stand in the file.
+ * changes a message's words, in place, to those that stand in the file. `size` is the room of the
+ * message, with its NUL.
  */
-typedef void as_yaml_respell_fn(char *message);
+typedef void as_yaml_respell_fn(char *message, size_t size);
 struct as_arena *as_yaml_get_arena(struct as_yaml_tree *tree);
 void as_yaml_rewrite(struct as_yaml_tree *tree, const struct as_yaml_node *root,
                      as_yaml_respell_fn *respell);

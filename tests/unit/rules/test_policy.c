@@ -88,6 +88,32 @@ Test(policy, words_and_scalars_have_the_form_of_objects)
     cr_assert_eq(ruleset->rules[1].action.size, 3);
 }
 
+Test(policy, a_message_has_the_spelling_of_objects)
+{
+    static const struct {
+        const char *text, *path, *message;
+    } cases[] = {
+        {POLICY(TARGET, RULE("\"scaleUp\":{\"by\":1},\"onResolved\":{\"giveBack\":{}}")),
+         "spec.rules[0].onResolved", "(or `guard: {none: true}`)"},
+        {POLICY(TARGET, RULE("\"scaleUp\":{\"by\":1},\"guard\":{\"query\":\"up\"}")),
+         "spec.rules[0].guard", "it has `scaleUp`, and no `onResolved`"},
+        {POLICY(TARGET,
+                "{\"name\":\"a\",\"always\":true,\"track\":{\"utilization\":\"80%\",\"query\":"
+                "\"up\",\"perPod\":true}}"),
+         "spec.rules[0].track.utilization", "`utilization` needs `of`, such as `of: CpuRequests`"},
+        {POLICY(TARGET ",\"schedules\":[{\"name\":\"day\",\"from\":\"08:00\",\"to\":\"20:00\","
+                       "\"timezone\":\"UTC\",\"max\":3,\"end\":\"Min\"}]",
+                RULE("\"scaleTo\":{\"size\":3}")),
+         "spec.target.schedules[0].end", "`end: Min` needs a `min` above 0"},
+        {POLICY(TARGET, RULE("\"scaleUp\":{\"by\":1},\"on_resolved\":{}")),
+         "spec.rules[0].on_resolved", "unknown key `on_resolved`; did you mean `onResolved`?"},
+        {POLICY(TARGET, RULE("\"hold\":\"dry_run\"")), "spec.rules[0].hold",
+         "expected Down, Up or Both, found \"dry_run\""},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++)
+        cr_refused(cases[i].text, cases[i].path, cases[i].message);
+}
+
 Test(policy, an_error_has_its_path_in_the_object)
 {
     static const struct {
