@@ -229,14 +229,17 @@ static bool kind_is_resource(const char *value)
     return strcmp(value, "cpu") == 0 || strcmp(value, "memory") == 0;
 }
 
+static const char *const limits_words[] = {"scale", "keep", NULL};
+static const char *const apply_words[] = {"template", "pods", NULL};
+
 static bool is_limits(const char *value)
 {
-    return strcmp(value, "scale") == 0 || strcmp(value, "keep") == 0;
+    return strcmp(value, limits_words[0]) == 0 || strcmp(value, limits_words[1]) == 0;
 }
 
 static bool is_apply(const char *value)
 {
-    return strcmp(value, "template") == 0 || strcmp(value, "pods") == 0;
+    return strcmp(value, apply_words[0]) == 0 || strcmp(value, apply_words[1]) == 0;
 }
 
 static bool is_flag(const char *value)
@@ -402,14 +405,16 @@ const struct as_target_kind as_target_kind_kubernetes = {
              .is_sized = true,
              .is_valid = is_limits,
              .expected = "`scale` or `keep`",
-             .about = "With `container`: scale keeps the ratio of the limit to the request, keep "
-                      "keeps the limit."},
+             .words = limits_words,
+             .about = "With `container`: `limits: scale` keeps the ratio of the limit to the "
+                      "request, `limits: keep` keeps the limit."},
             {.key = "apply",
              .is_sized = true,
              .is_valid = is_apply,
              .expected = "`template` or `pods`",
-             .about = "With `container`: template changes the pod template, pods resizes the "
-                      "running pods."},
+             .words = apply_words,
+             .about = "With `container`: `apply: template` changes the pod template, `apply: pods` "
+                      "resizes the running pods."},
             {.key = "template",
              .is_sized = true,
              .is_flag = true,

@@ -17,7 +17,9 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
@@ -156,6 +158,40 @@ static void crd_write_words(struct as_json_writer *json, const char *const *word
     as_json_end_array(json);
 }
 
+/* The largest number of characters of a text. */
+static int64_t get_text_max(enum schema_type type)
+{
+    switch (type) {
+    case SCHEMA_TEXT:
+    case SCHEMA_QUERY: return QUERY_MAX;
+    case SCHEMA_NAME: return WORD_SIZE - 1;
+    case SCHEMA_BOOL:
+    case SCHEMA_INT:
+    case SCHEMA_DURATION:
+    case SCHEMA_SIZE:
+    case SCHEMA_PERCENT:
+    case SCHEMA_WORD:
+    case SCHEMA_NUMBER:
+    case SCHEMA_QUANTITY:
+    case SCHEMA_TIME:
+    case SCHEMA_REASON: return WORD_SIZE;
+    case SCHEMA_STRING:
+    case SCHEMA_PATH:
+    case SCHEMA_URL:
+    case SCHEMA_STRINGS:
+    case SCHEMA_PATHS:
+    case SCHEMA_URLS:
+    case SCHEMA_MAP:
+    case SCHEMA_MAPS:
+    case SCHEMA_NAMED:
+    case SCHEMA_CUSTOM:
+    case SCHEMA_SCALAR:
+    case SCHEMA_WORDS:
+    case SCHEMA_TABLE: return TEXT_MAX;
+    }
+    abort(); /* no other values */
+}
+
 static void crd_write_value(struct as_json_writer *json, const struct schema_field *field);
 static void crd_write_map(struct as_json_writer *json, const struct schema *table,
                           const struct schema_field *forms);
@@ -241,18 +277,19 @@ static void crd_write_value(struct as_json_writer *json, const struct schema_fie
     const struct schema_field map = SCHEMA_FORM(MAP, .map = field->map);
     const struct schema_field word = SCHEMA_FORM(WORD, .words = field->words);
     const struct schema_field element = SCHEMA_FORM(SCALAR, .pattern = field->pattern);
+    const int64_t max = get_text_max(field->type);
     switch (field->type) {
     case SCHEMA_STRING:
     case SCHEMA_PATH:
-    case SCHEMA_URL: write_string(json, LINE, TEXT_MAX); break;
+    case SCHEMA_URL: write_string(json, LINE, max); break;
     case SCHEMA_TEXT:
-    case SCHEMA_QUERY: write_string(json, NULL, QUERY_MAX); break;
-    case SCHEMA_NAME: write_string(json, NAME, WORD_SIZE - 1); break;
-    case SCHEMA_SCALAR: write_string(json, field->pattern, TEXT_MAX); break;
-    case SCHEMA_PERCENT: write_string(json, PERCENT, WORD_SIZE); break;
-    case SCHEMA_TIME: write_string(json, TIME, WORD_SIZE); break;
-    case SCHEMA_DURATION: write_string(json, DURATION, WORD_SIZE); break;
-    case SCHEMA_REASON: write_string(json, NAME, WORD_SIZE); break;
+    case SCHEMA_QUERY: write_string(json, NULL, max); break;
+    case SCHEMA_REASON:
+    case SCHEMA_NAME: write_string(json, NAME, max); break;
+    case SCHEMA_SCALAR: write_string(json, field->pattern, max); break;
+    case SCHEMA_PERCENT: write_string(json, PERCENT, max); break;
+    case SCHEMA_TIME: write_string(json, TIME, max); break;
+    case SCHEMA_DURATION: write_string(json, DURATION, max); break;
     case SCHEMA_SIZE:
     case SCHEMA_NUMBER:
     case SCHEMA_QUANTITY: write_int_or_string(json, QUANTITY); break;
@@ -305,7 +342,14 @@ static void crd_write_property(struct as_json_writer *json, const struct schema_
 }
 
 /* The key of a map that has the value of a rule file's scalar: `none` for this word, `size` for a
- * number. Other scalars have their own way to be said with the map's keys. */
+ * number. Other scalars have their own way to be said with the map's keys: NULL. */
+static const char *get_scalar_key(const struct schema_field *form)
+{
+    if (form->type == SCHEMA_INT)
+        return "size";
+    return form->type == SCHEMA_WORD && strcmp(form->words[0], "none") == 0 ? "none" : NULL;
+}
+
 static void write_scalar_key(struct as_json_writer *json, const struct schema_field *form)
 {
     if (form->type == SCHEMA_INT) {
@@ -313,7 +357,7 @@ static void write_scalar_key(struct as_json_writer *json, const struct schema_fi
         size.key = "size";
         size.about = "Exactly this size.";
         crd_write_property(json, &size);
-    } else if (form->type == SCHEMA_WORD && strcmp(form->words[0], "none") == 0) {
+    } else if (get_scalar_key(form)) {
         crd_begin(json, "none");
         crd_write_about(json, "True instead of the other keys: none.");
         as_json_write_member(json, "type", "boolean");
@@ -349,6 +393,20 @@ static void write_provider_keys(struct as_json_writer *json)
                                                                 .about = row->about});
 }
 
+static struct schema_field make_address_field(const struct as_address_key *row)
+{
+    return (struct schema_field){
+        .key = row->key,
+        .type = row->is_number ? SCHEMA_INT
+                : row->is_flag ? SCHEMA_BOOL
+                : row->words   ? SCHEMA_WORD
+                               : SCHEMA_STRING,
+        .max = row->is_number ? AS_SIZE_MAX : 0,
+        .words = row->words,
+        .about = row->about,
+    };
+}
+
 static void crd_write_address(struct as_json_writer *json, const struct as_target_kind *kind)
 {
     char key[WORD_SIZE];
@@ -361,15 +419,10 @@ static void crd_write_address(struct as_json_writer *json, const struct as_targe
     for (const struct as_address_key *row = kind->keys; row->is_valid; row++) {
         if (!row->key)
             write_provider_keys(json);
-        else if (!is_hidden(kind->word, row->key))
-            crd_write_property(json, &(struct schema_field){
-                                         .key = row->key,
-                                         .type = row->is_number ? SCHEMA_INT
-                                                 : row->is_flag ? SCHEMA_BOOL
-                                                                : SCHEMA_STRING,
-                                         .max = row->is_number ? AS_SIZE_MAX : 0,
-                                         .about = row->about,
-                                     });
+        else if (!is_hidden(kind->word, row->key)) {
+            const struct schema_field field = make_address_field(row);
+            crd_write_property(json, &field);
+        }
     }
     as_json_end_object(json);
     crd_begin_list(json, "required");
@@ -400,7 +453,10 @@ static void crd_write_choice(struct as_json_writer *json, const char *const *key
     as_buf_append_str(&rule, "[");
     as_buf_append_str(&message, is_optional ? "at most one of " : "exactly one of ");
     for (size_t i = 0; keys[i]; i++) {
-        as_buf_printf(&rule, "%shas(self.%s)", i > 0 ? ", " : "", spell(keys[i], false, text));
+        const char *key = spell(keys[i], false, text);
+        const bool is_reserved = strcmp(key, "for") == 0; /* a word of CEL */
+        as_buf_printf(&rule, "%shas(self.%s%s%s)", i > 0 ? ", " : "", is_reserved ? "__" : "", key,
+                      is_reserved ? "__" : "");
         as_buf_printf(&message, "%s`%s`", i > 0 ? ", " : "", text);
     }
     as_buf_printf(&rule, "].filter(x, x).size() %s 1", is_optional ? "<=" : "==");
@@ -431,13 +487,23 @@ static void crd_write_choices(struct as_json_writer *json, const struct schema *
     as_json_end_array(json);
 }
 
-/* `forms`: the other forms of the value beside the map; NULL: none. Then no key is required,
- * because the scalar's key may be the only one. */
+/* The scalar's key stands alone; without it, the required keys are needed. */
+static void crd_write_scalar_choices(struct as_json_writer *json, const struct schema *table,
+                                     const char *scalar_key)
+{
+    crd_begin_list(json, "x-kubernetes-validations");
+    for (const struct schema_field *field = table->fields; field->key; field++)
+        if (!is_hidden(table->name, field->key))
+            crd_write_choice(json, SCHEMA_ONE_OF(scalar_key, field->key), !field->is_required);
+    as_json_end_array(json);
+}
+
+/* `forms`: the other forms of the value beside the map; NULL: none. */
 static void crd_write_map(struct as_json_writer *json, const struct schema *table,
                           const struct schema_field *forms)
 {
     char key[WORD_SIZE];
-    const bool has_scalar = forms && forms[1].key;
+    const char *scalar_key = NULL;
     as_json_write_member(json, "type", "object");
     crd_begin(json, "properties");
     for (const struct schema *at = table; at; at = at->base)
@@ -446,10 +512,14 @@ static void crd_write_map(struct as_json_writer *json, const struct schema *tabl
                 crd_write_property(json, field);
     if (is_target(table))
         crd_write_addresses(json);
-    for (const struct schema_field *form = forms; form && form->key; form++)
+    for (const struct schema_field *form = forms; form && form->key; form++) {
         write_scalar_key(json, form);
+        scalar_key = scalar_key ? scalar_key : get_scalar_key(form);
+    }
     as_json_end_object(json);
-    if (!has_scalar) {
+    if (scalar_key) {
+        crd_write_scalar_choices(json, table, scalar_key);
+    } else {
         crd_begin_list(json, "required");
         for (const struct schema_field *field = table->fields; field->key; field++)
             if (field->is_required && !is_hidden(table->name, field->key))
@@ -789,21 +859,28 @@ static void visit_rows(const struct policy_rows *rows, visit_row_fn *visit, void
             visit(context, as_target_kinds[i]->word, NULL))
             return;
     for (const struct as_address_key *row = rows->kind ? rows->kind->keys : NULL;
-         row && row->is_valid; row++)
-        if (row->key && !is_hidden(rows->kind->word, row->key) && visit(context, row->key, NULL))
+         row && row->is_valid; row++) {
+        if (!row->key || is_hidden(rows->kind->word, row->key))
+            continue;
+        const struct schema_field field = make_address_field(row);
+        if (visit(context, row->key, &field))
             return;
+    }
     if (rows->kind != &as_target_kind_node_group)
         return;
     for (size_t i = 0; as_provider_kinds[i]; i++)
         for (const struct as_provider_key *row = as_provider_kinds[i]->group_keys; row->key; row++)
-            if (!is_hidden("node_group", row->key) && visit(context, row->key, NULL))
+            if (!is_hidden("node_group", row->key) &&
+                visit(context, row->key,
+                      &(struct schema_field){.key = row->key, .type = SCHEMA_STRING}))
                 return;
 }
 
 struct row_search {
     const char *spelled; /* as in an object */
     const char *key;     /* as in a rule file; NULL: there is no such key */
-    const struct schema_field *field;
+    struct schema_field field;
+    bool is_address; /* the key is the kind of a target */
     struct suggestion suggestion;
     struct loader *loader;
 };
@@ -815,7 +892,9 @@ static bool find_spelled_row(void *context, const char *key, const struct schema
     spell(key, false, spelled);
     if (strcmp(spelled, search->spelled) == 0) {
         search->key = key;
-        search->field = field;
+        search->is_address = !field;
+        if (field)
+            search->field = *field;
         return true;
     }
     suggestion_offer(&search->suggestion, as_arena_strdup(search->loader->arena, spelled));
@@ -833,10 +912,118 @@ static const struct as_yaml_node *translate_pair(struct loader *loader,
                                                  const struct row_search *found,
                                                  const struct as_yaml_node *value)
 {
-    if (found->field)
-        return translate(loader, found->field, value);
-    const struct as_target_kind *kind = as_target_kind_find(found->key);
-    return kind ? translate_map(loader, &(struct policy_rows){.kind = kind}, value) : value;
+    if (!found->is_address)
+        return translate(loader, &found->field, value);
+    return translate_map(loader, &(struct policy_rows){.kind = as_target_kind_find(found->key)},
+                         value);
+}
+
+/*
+ * Types: an object has one for each field. The reader of rule files accepts more: `5` for a text,
+ * "5" for an integer, a word for a map. A scalar has the type that kubectl gives it, by YAML 1.1.
+ */
+
+enum object_type { OBJECT_TEXT, OBJECT_INTEGER, OBJECT_FLOAT, OBJECT_FLAG, OBJECT_NULL };
+
+static bool is_yaml_flag(const char *text)
+{
+    static const char *const words[] = {"y", "n", "yes", "no", "on", "off", "true", "false"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(words); i++)
+        if (strcasecmp(words[i], text) == 0)
+            return true;
+    return false;
+}
+
+static enum object_type object_find_type(const struct as_yaml_node *scalar)
+{
+    const char *text = scalar->text;
+    char *end;
+    if (!scalar->is_plain)
+        return OBJECT_TEXT;
+    if (as_yaml_is_null(scalar))
+        return OBJECT_NULL;
+    if (is_yaml_flag(text))
+        return OBJECT_FLAG;
+    text += *text == '-' || *text == '+';
+    if (!strpbrk(text, "0123456789") || text[strspn(text, "0123456789abcdefABCDEFxXoO.+-_")])
+        return OBJECT_TEXT;
+    (void)strtoll(text, &end, 0);
+    if (!*end)
+        return OBJECT_INTEGER;
+    (void)strtod(text, &end);
+    return *end ? OBJECT_TEXT : OBJECT_FLOAT;
+}
+
+static const struct as_yaml_node *object_flaw(struct loader *loader,
+                                              const struct as_yaml_node *node)
+{
+    struct as_yaml_node *copy = copy_yaml_node(loader, node);
+    copy->is_flawed = true;
+    return copy;
+}
+
+/* The value; or a flawed copy after an error. A null is the reader's. */
+static const struct as_yaml_node *object_check_text(struct loader *loader, int64_t max,
+                                                    const struct as_yaml_node *value)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    if (value->kind != AS_YAML_SCALAR || value->is_flawed)
+        return value;
+    const enum object_type type = object_find_type(value);
+    if (type != OBJECT_TEXT && type != OBJECT_NULL) {
+        loader_report(loader, value, "expected a text, found %s: write it in quotes",
+                      as_yaml_describe(value, found));
+        return object_flaw(loader, value);
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < value->size; i++)
+        count += ((unsigned char)value->text[i] & 0xc0) != 0x80;
+    if (count <= (size_t)max)
+        return value;
+    loader_report(loader, value, "more than %lld characters", (long long)max);
+    return object_flaw(loader, value);
+}
+
+static const struct as_yaml_node *object_check_flag(struct loader *loader,
+                                                    const struct as_yaml_node *value)
+{
+    if (value->kind != AS_YAML_SCALAR || value->is_plain)
+        return value;
+    loader_report(loader, value, "expected true or false, found a text: write it without quotes");
+    return object_flaw(loader, value);
+}
+
+/* An integer, and a text if `takes_text`. */
+static const struct as_yaml_node *object_check_number(struct loader *loader, bool takes_text,
+                                                      const struct as_yaml_node *value)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    if (value->kind != AS_YAML_SCALAR)
+        return value;
+    const enum object_type type = object_find_type(value);
+    if (type == OBJECT_INTEGER || type == OBJECT_NULL || (type == OBJECT_TEXT && takes_text))
+        return value;
+    loader_report(loader, value,
+                  takes_text ? "expected an integer or a text, found %s: write it in quotes"
+                             : "expected an integer, found %s",
+                  as_yaml_describe(value, found));
+    return object_flaw(loader, value);
+}
+
+/* How the map says what a scalar says in a rule file, in the spelling of objects: a message of the
+ * translation is not respelled. */
+static const char *find_map_hint(const struct schema_field *forms)
+{
+    for (const struct schema_field *form = forms; form && form->key; form++) {
+        if (form->type == SCHEMA_INT)
+            return ": write `{size: N}`";
+        if (form->type == SCHEMA_PERCENT)
+            return ": write `{up: 10%, down: 10%}`";
+        if (form->type == SCHEMA_WORD)
+            return strcmp(form->words[0], "none") == 0 ? ": write `{none: true}`"
+                                                       : ": write `{giveBack: {}}`";
+    }
+    return "";
 }
 
 /* The scalar that stands for the whole map in a rule file; NULL: none. */
@@ -848,7 +1035,7 @@ static const struct as_yaml_node *find_scalar(struct loader *loader,
         return NULL;
     const struct as_yaml_node *none = as_yaml_find(node, "none"),
                               *size = as_yaml_find(node, "size");
-    if (none && none->kind == AS_YAML_SCALAR && strcmp(none->text, "true") == 0)
+    if (none && none->kind == AS_YAML_SCALAR && none->is_plain && strcmp(none->text, "true") == 0)
         return make_text(loader, none, "none");
     return size && forms_have_type(forms, SCHEMA_INT) ? translate(loader, &forms[0], size) : NULL;
 }
@@ -858,8 +1045,14 @@ static const struct as_yaml_node *translate_map(struct loader *loader,
                                                 const struct as_yaml_node *node)
 {
     char hint[SUGGESTION_SIZE];
-    if (node->kind != AS_YAML_MAP)
-        return node;
+    if (node->kind != AS_YAML_MAP) {
+        char found[AS_YAML_FOUND_SIZE];
+        if (!rows->forms || !rows->forms[1].key || as_yaml_is_null(node))
+            return node;
+        loader_report(loader, node, "expected a map, found %s%s", as_yaml_describe(node, found),
+                      find_map_hint(rows->forms));
+        return object_flaw(loader, node);
+    }
     const struct as_yaml_node *scalar = find_scalar(loader, rows->forms, node);
     if (scalar)
         return scalar;
@@ -924,10 +1117,15 @@ static const struct as_yaml_node *translate_number(struct loader *loader, bool i
 
 /* The elements of a list, or the values of a map with free keys. */
 static const struct as_yaml_node *translate_elements(struct loader *loader,
+                                                     const struct schema_field *field,
                                                      const struct schema_field *element,
                                                      const struct as_yaml_node *value)
 {
     struct as_yaml_node *copy = copy_yaml_node(loader, value);
+    if (value->kind != AS_YAML_SCALAR && value->count > get_list_max(field)) {
+        loader_report(loader, value, "more than %lld elements", (long long)get_list_max(field));
+        return object_flaw(loader, value);
+    }
     if (value->kind == AS_YAML_LIST) {
         const struct as_yaml_node **items =
             as_arena_alloc(loader->arena, value->count, sizeof(*items));
@@ -945,19 +1143,24 @@ static const struct as_yaml_node *translate_elements(struct loader *loader,
 }
 
 static const struct as_yaml_node *translate_forms(struct loader *loader,
-                                                  const struct schema_field *forms,
+                                                  const struct schema_field *field,
                                                   const struct as_yaml_node *value)
 {
-    const struct schema_field *map = find_map_form(forms);
+    const struct schema_field *forms = field->forms, *map = find_map_form(forms);
     if (map)
         return translate_map(loader, &(struct policy_rows){.table = map->map, .forms = forms},
                              value);
-    if (!forms[1].key)
-        return translate(loader, forms, value);
+    if (!forms[1].key) {
+        struct schema_field form = *forms;
+        form.key = field->key;
+        return translate(loader, &form, value);
+    }
     const bool is_amount = forms_have_type(forms, SCHEMA_PERCENT);
     const bool is_number =
         forms_have_type(forms, SCHEMA_NUMBER) || forms_have_type(forms, SCHEMA_QUANTITY);
-    return is_amount || is_number ? translate_number(loader, !is_amount, value) : value;
+    return is_amount || is_number
+               ? translate_number(loader, !is_amount, object_check_number(loader, true, value))
+               : object_check_text(loader, TEXT_MAX, value);
 }
 
 static const struct as_yaml_node *translate(struct loader *loader, const struct schema_field *field,
@@ -965,23 +1168,41 @@ static const struct as_yaml_node *translate(struct loader *loader, const struct 
 {
     const struct schema_field map = SCHEMA_FORM(MAP, .map = field->map);
     const struct schema_field word = SCHEMA_FORM(WORD, .words = field->words);
+    const struct schema_field line = SCHEMA_FORM(STRING);
     const struct policy_rows rows = {.table = field->map};
     const enum schema_type type = field->type;
-    if (type == SCHEMA_WORD)
-        return translate_word(loader, field->words, value);
-    if (type == SCHEMA_INT || type == SCHEMA_SIZE || type == SCHEMA_NUMBER)
-        return translate_number(loader, type == SCHEMA_NUMBER, value);
-    if (type == SCHEMA_MAP)
-        return translate_map(loader, &rows, value);
-    if (type == SCHEMA_CUSTOM)
-        return translate_forms(loader, field->forms, value);
-    if (type == SCHEMA_WORDS || type == SCHEMA_MAPS || type == SCHEMA_TABLE)
-        return translate_elements(loader,
-                                  type == SCHEMA_WORDS  ? &word
-                                  : type == SCHEMA_MAPS ? &map
-                                                        : &field->forms[0],
-                                  value);
-    return value;
+    switch (type) {
+    case SCHEMA_WORD: return translate_word(loader, field->words, value);
+    case SCHEMA_INT:
+    case SCHEMA_SIZE:
+    case SCHEMA_QUANTITY:
+    case SCHEMA_NUMBER:
+        return translate_number(
+            loader, type == SCHEMA_NUMBER,
+            object_check_number(loader, type != SCHEMA_INT || field->is_count, value));
+    case SCHEMA_BOOL: return object_check_flag(loader, value);
+    case SCHEMA_MAP: return translate_map(loader, &rows, value);
+    case SCHEMA_CUSTOM: return translate_forms(loader, field, value);
+    case SCHEMA_WORDS: return translate_elements(loader, field, &word, value);
+    case SCHEMA_NAMED:
+    case SCHEMA_MAPS: return translate_elements(loader, field, &map, value);
+    case SCHEMA_TABLE: return translate_elements(loader, field, &field->forms[0], value);
+    case SCHEMA_STRINGS:
+    case SCHEMA_PATHS:
+    case SCHEMA_URLS: return translate_elements(loader, field, &line, value);
+    case SCHEMA_STRING:
+    case SCHEMA_TEXT:
+    case SCHEMA_QUERY:
+    case SCHEMA_NAME:
+    case SCHEMA_PATH:
+    case SCHEMA_URL:
+    case SCHEMA_DURATION:
+    case SCHEMA_PERCENT:
+    case SCHEMA_SCALAR:
+    case SCHEMA_TIME:
+    case SCHEMA_REASON: return object_check_text(loader, get_text_max(type), value);
+    }
+    abort(); /* no other values */
 }
 
 static bool policy_is(const struct as_yaml_node *root)
@@ -1119,7 +1340,8 @@ static bool translate_mode(struct loader *loader, const struct as_yaml_node *mod
 static const struct as_yaml_node *policy_translate(struct loader *loader,
                                                    const struct as_yaml_node *root)
 {
-    static const struct schema_field rules_field = {.type = SCHEMA_MAPS, .map = &schema_rule};
+    static const struct schema_field rules_field = {
+        .key = "rules", .type = SCHEMA_MAPS, .map = &schema_rule};
     static const char *const keys[] = {"mode", "target", "rules"};
     const struct as_yaml_node *metadata = as_yaml_find(root, "metadata");
     const struct as_yaml_node *spec = as_yaml_find(root, "spec");
@@ -1236,7 +1458,7 @@ static bool find_address_row(void *context, const char *key, const struct schema
     return search->is_found;
 }
 
-static bool is_key(const char *key)
+static bool object_has_key(const char *key)
 {
     struct key_search search = {.key = key};
     if (tables_have(field_is, key, NULL))
@@ -1252,6 +1474,26 @@ static bool is_key(const char *key)
     return search.is_found;
 }
 
+struct word_search {
+    const char *key, *word;
+    bool is_found;
+};
+
+static bool find_address_word(void *context, const char *key, const struct schema_field *field)
+{
+    struct word_search *search = context;
+    search->is_found = strcmp(key, search->key) == 0 && words_have(field->words, search->word);
+    return search->is_found;
+}
+
+static bool key_takes_word(const char *key, const char *word)
+{
+    struct word_search search = {.key = key, .word = word};
+    visit_rows(&(struct policy_rows){.kind = &as_target_kind_kubernetes}, find_address_word,
+               &search);
+    return search.is_found || tables_have(field_takes_word, key, word);
+}
+
 /* The value of the key in an object: `none` as `{none: true}`, `memory_limits` as `MemoryLimits`.
  */
 static void respell_value(const char *key, const char *word, struct as_buf *out)
@@ -1261,8 +1503,7 @@ static void respell_value(const char *key, const char *word, struct as_buf *out)
         as_buf_printf(out, strcmp(word, "none") == 0 ? "{%s: true}" : "{%s: {}}",
                       spell(word, false, spelled));
     else
-        as_buf_append_str(out, tables_have(field_takes_word, key, word) ? spell(word, true, spelled)
-                                                                        : word);
+        as_buf_append_str(out, key_takes_word(key, word) ? spell(word, true, spelled) : word);
 }
 
 #define IDENTIFIER "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
@@ -1276,7 +1517,7 @@ static void respell_code(const char *code, struct as_buf *out)
     (void)snprintf(word, sizeof(word), "%.*s", (int)first, code);
     const bool is_word =
         !code[first] && strchr(code, '_') && tables_have(field_takes_word, NULL, word);
-    if (first >= WORD_SIZE || (code[0] != '{' && !is_key(word))) {
+    if (first >= WORD_SIZE || (code[0] != '{' && !object_has_key(word))) {
         as_buf_append_str(out, is_word ? spell(word, true, spelled) : code);
         return;
     }
@@ -1289,7 +1530,7 @@ static void respell_code(const char *code, struct as_buf *out)
         }
         const bool is_value = at > code + 1 && at[-1] == ' ' && at[-2] == ':';
         (void)snprintf(word, sizeof(word), "%.*s", (int)size, at);
-        if ((at == code || at[size] == ':') && is_key(word)) {
+        if ((at == code || at[size] == ':') && object_has_key(word)) {
             memcpy(key, word, sizeof(key));
             as_buf_append_str(out, spell(word, false, spelled));
         } else if (is_value && (!at[size] || strchr(",}", at[size]))) {

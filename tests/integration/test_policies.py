@@ -175,3 +175,83 @@ RULE = ("spec", "rules", 0)
 def test_the_api_server_refuses_a_wrong_policy(apply, policy, message):
     done = apply(policy, "--server-side", "--dry-run=server") if "unknown" not in message else apply(policy, "--validate=strict")
     assert done.returncode != 0 and message in done.stderr, done.stderr
+
+
+# Values that a schema can judge. `True`: both take it; `False`: both refuse it.
+LONG = "x" * 1025
+
+
+VALUES = [
+    (("target", "max"), "20", True),
+    (("target", "max"), 20.5, False),
+    (("target", "max"), True, False),
+    (("target", "max"), ..., False),
+    (("target", "cooldown", "up"), "0", True),
+    (("target", "cooldown", "up"), 0, False),
+    (("target", "cooldown"), "5m", False),
+    (("target", "tolerance"), "10%", False),
+    (("target", "tolerance"), {"up": "1%", "down": "2%"}, True),
+    (("target", "approval"), "none", False),
+    (("target", "approval"), {"none": True}, True),
+    (("target", "approval"), {"none": "true"}, False),
+    (("target", "enforceBounds"), "true", False),
+    (("target", "enforceBounds"), True, True),
+    (("target", "schedules", 0, "end"), "min", False),
+    (("target", "schedules", 0, "from"), 8, False),
+    (("target", "kubernetes", "name"), 7, False),
+    (("target", "kubernetes", "name"), True, False),
+    (("target", "kubernetes", "name"), LONG, False),
+    (("target", "kubernetes"), {"kind": "Deployment", "name": "web", "container": "app", "resource": "memory", "unit": "64Mi", "apply": "pods"}, False),
+    (("target", "kubernetes"), {"kind": "Deployment", "name": "web", "container": "app", "resource": "memory", "unit": "64Mi", "limits": "keep"}, False),
+    (("target", "kubernetes"), {"kind": "Deployment", "name": "web", "container": "app", "resource": "memory", "unit": "64Mi", "apply": "Pods",
+                                "template": "true"}, False),
+    (("mode",), "live", False),
+    (("rules", 0, "name"), 5, False),
+    (("rules", 0, "name"), "x" * 64, False),
+    (("rules", 0, "match"), 'alertname="A"', False),
+    (("rules", 0, "match"), [5], False),
+    (("rules", 0, "match"), ['alertname="A"'] * 17, False),
+    (("rules", 0, "enabled"), "false", False),
+    (("rules", 0, "scaleUp"), {"by": 2}, True),
+    (("rules", 0, "scaleUp"), {"by": "2"}, True),
+    (("rules", 0, "scaleUp"), {"by": 1.5}, False),
+    (("rules", 0, "scaleUp"), {"by": "50 %"}, False),
+    (("rules", 0, "scaleUp"), 2, False),
+    (("rules", 0, "onResolved"), "nothing", False),
+    (("rules", 0, "onResolved"), {}, False),
+    (("rules", 0, "guard"), "none", False),
+    (("rules", 0, "guard"), {}, False),
+    (("rules", 0, "guard"), {"none": True, "query": "up"}, False),
+    (("rules", 0, "guard"), {"query": 1}, False),
+    (("rules", 0, "guard"), {"query": "up + " * 1700 + "up"}, False),
+    (("rules", 1, "track", "averageValue"), 50, True),
+    (("rules", 1, "track", "averageValue"), 0.5, False),
+    (("rules", 1, "track", "averageValue"), "500m", True),
+    (("rules", 1, "track", "query"), False, False),
+    (("rules", 2, "track", "of"), "memory_limits", False),
+    (("rules", 2, "track", "perPod"), "true", False),
+    (("rules", 4, "scaleTo"), 3, False),
+    (("rules", 4, "scaleTo"), {"size": "3"}, True),
+    (("rules", 4, "scaleTo"), {}, False),
+    (("rules",), "none", False),
+]
+
+
+def test_check_and_the_api_server_agree(control_plane, namespace, definition, tmp_path):
+    """`check` of a file, as YAML and as JSON, and the definition in the API server take and refuse the same values."""
+    path = f"/apis/alertscaler.io/v1alpha1/namespaces/{namespace}/scalingpolicies?dryRun=All&fieldValidation=Strict"
+    answer = eventually(lambda: (lambda done: done.status != 404 and done)(control_plane.admin.request("POST", path, POLICY)))
+    assert answer.ok, answer.text
+    wrong = []
+    for keys, value, is_taken in VALUES:
+        policy = change("spec", *keys, to=value)
+        policy["metadata"]["namespace"] = namespace
+        answer = control_plane.admin.request("POST", path, policy)
+        if answer.ok != is_taken:
+            wrong.append(f"API server: {keys} {str(value)[:80]}: {answer.status} {answer.text[:500]}")
+        for name, text in (("policy.yaml", yaml.safe_dump(policy)), ("policy.json.yaml", json.dumps(policy))):
+            (tmp_path / name).write_text(text, encoding="utf-8")
+            done = subprocess.run([find_binary(), "check", str(tmp_path / name)], capture_output=True, text=True, check=False)
+            if (done.returncode == 0) != is_taken:
+                wrong.append(f"check {name}: {keys} {str(value)[:80]}: {done.stdout}{done.stderr[:500]}")
+    assert not wrong, "\n".join(wrong)

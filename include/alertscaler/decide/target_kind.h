@@ -55,10 +55,11 @@ struct as_address_key {
     bool is_required;
     const char *fallback; /* default value; NULL: none */
     bool (*is_valid)(const char *value);
-    const char *expected; /* for error messages */
-    const char *about;    /* one sentence, for schemas */
-    bool is_number;       /* an integer of 0 or more; else text, */
-    bool is_flag;         /* or true or false */
+    const char *expected;     /* for error messages */
+    const char *const *words; /* all valid values, up to a NULL; NULL: there are others */
+    const char *about;        /* one sentence, for schemas */
+    bool is_number;           /* an integer of 0 or more; else text, */
+    bool is_flag;             /* or true or false */
     /* Says what of the object is sized, and how (decide/sized.h). Has no templates; stands in an id
      * only behind its colon, if at all. */
     bool is_sized;

@@ -114,6 +114,34 @@ Test(policy, a_message_has_the_spelling_of_objects)
         cr_refused(cases[i].text, cases[i].path, cases[i].message);
 }
 
+Test(policy, a_field_has_one_type)
+{
+    static const struct {
+        const char *text, *path, *message;
+    } cases[] = {
+        {POLICY(TARGET, RULE("\"scaleTo\":3")), "spec.rules[0].scaleTo",
+         "expected a map, found `3`: write `{size: N}`"},
+        {POLICY(TARGET, RULE("\"scaleTo\":{\"size\":3},\"guard\":\"none\"")), "spec.rules[0].guard",
+         "write `{none: true}`"},
+        {POLICY(TARGET, RULE("\"scaleUp\":{\"by\":1},\"onResolved\":\"give_back\",\"guard\":{"
+                             "\"none\":true}")),
+         "spec.rules[0].onResolved", "write `{giveBack: {}}`"},
+        {POLICY(TARGET, RULE("\"scaleUp\":{\"by\":1.5}")), "spec.rules[0].scaleUp.by",
+         "expected an integer or a text, found `1.5`: write it in quotes"},
+        {POLICY(TARGET ",\"cooldown\":{\"up\":0}", RULE("\"scaleTo\":{\"size\":3}")),
+         "spec.target.cooldown.up", "expected a text, found `0`: write it in quotes"},
+        {POLICY(TARGET ",\"enforceBounds\":\"true\"", RULE("\"scaleTo\":{\"size\":3}")),
+         "spec.target.enforceBounds", "write it without quotes"},
+        {POLICY("\"kubernetes\":{\"kind\":\"Deployment\",\"name\":\"web\",\"container\":\"app\","
+                "\"resource\":\"memory\",\"unit\":\"64Mi\",\"apply\":\"pods\"},\"min\":\"64Mi\","
+                "\"max\":\"1Gi\"",
+                RULE("\"scaleTo\":{\"size\":\"512Mi\"}")),
+         "spec.target.kubernetes.apply", "expected Template or Pods, found \"pods\""},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++)
+        cr_refused(cases[i].text, cases[i].path, cases[i].message);
+}
+
 Test(policy, an_error_has_its_path_in_the_object)
 {
     static const struct {
