@@ -13,6 +13,7 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/doc/json_scan.h>
+#include <alertscaler/kube/policy_definition.h>
 #include <alertscaler/kube/policy_status.h>
 #include <alertscaler/kube/policy_watch.h>
 #include <alertscaler/rules/policy_set.h>
@@ -50,6 +51,12 @@ static void on_list_begin(void *context, const char *namespace)
 {
     struct daemon *daemon = context;
     as_policy_set_begin_list(daemon->policies.set, namespace);
+    as_policy_definition_refresh(daemon->policies.schema); /* a new one ends the watch */
+}
+
+static void on_definition(void *context, bool is_older)
+{
+    as_metrics_on_policy_definition(((struct daemon *)context)->metrics, is_older);
 }
 
 static void on_put(void *context, const char *text, size_t size)
@@ -285,6 +292,7 @@ int daemon_policies_start(struct daemon *daemon, struct as_error *error)
         policies->has_synced = false;
     }
     policies->started = policies_get_now();
+    policies->schema = as_policy_definition_start(&policies->client, on_definition, daemon);
     policies->writer = as_policy_status_writer_new(&policies->client, on_status_written, daemon);
     as_policy_reports_begin_term(policies->reports, policies->started);
     policies->watch = as_policy_watch_start(&policies->client, &settings->objects,
@@ -299,6 +307,7 @@ void daemon_policies_stop(struct daemon *daemon)
         return;
     policies->watch = as_policy_watch_stop(policies->watch);
     policies->writer = as_policy_status_writer_free(policies->writer);
+    policies->schema = as_policy_definition_stop(policies->schema);
     as_kube_client_deinit(&policies->client);
     policies->access = as_kube_access_free(policies->access);
 }

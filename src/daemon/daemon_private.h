@@ -105,6 +105,7 @@ struct daemon_halt {
     struct event *timer;
 };
 
+struct as_policy_definition;
 struct as_policy_reports;
 struct as_policy_set;
 struct as_policy_status_writer;
@@ -118,6 +119,7 @@ struct daemon_policies { /* all NULL unless `objects.enabled` */
     struct as_policy_watch *watch;
     struct as_policy_reports *reports;      /* with the set */
     struct as_policy_status_writer *writer; /* with the watch */
+    struct as_policy_definition *schema;    /* with the watch */
     struct event *report;                   /* timer, while we lead */
     as_mono_time started;                   /* the watch */
     char error[AS_ERROR_SIZE];              /* of the watch, as logged; "" */

@@ -767,7 +767,7 @@ void as_policy_append_crd(struct as_buf *out)
     crd_begin(&json, "metadata");
     as_json_write_member(&json, "name", AS_POLICY_CRD_NAME);
     crd_begin(&json, "annotations");
-    as_json_write_member(&json, AS_POLICY_GROUP "/schema", number);
+    as_json_write_member(&json, AS_POLICY_SCHEMA_ANNOTATION, number);
     as_json_end_object(&json);
     as_json_end_object(&json);
     crd_begin(&json, "spec");

@@ -381,6 +381,9 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                                   "Reviews of policies for the API server, by outcome.",
                                   METRIC_COUNTER,
                                   {"outcome"}},
+    [METRIC_POLICY_DEFINITION_OUTDATED] =
+        {"alertscaler_policy_definition_outdated",
+         "1: the CustomResourceDefinition of policies is older than this program.", METRIC_GAUGE},
     [METRIC_RELOAD_SUCCESSFUL] = {"alertscaler_config_last_reload_successful",
                                   "Whether the last attempt to load the configuration succeeded.",
                                   METRIC_GAUGE},
@@ -781,6 +784,11 @@ void as_metrics_on_http_drop(struct as_metrics *metrics, const char *reason)
 void as_metrics_on_admission(struct as_metrics *metrics, const char *outcome, uint64_t count)
 {
     metrics_add(metrics, METRIC_ADMISSION_REVIEWS, VALUES(outcome), (double)count);
+}
+
+void as_metrics_on_policy_definition(struct as_metrics *metrics, bool is_older)
+{
+    series_get(metrics, METRIC_POLICY_DEFINITION_OUTDATED, NULL)->value = is_older ? 1 : 0;
 }
 
 void as_metrics_on_client(struct as_metrics *metrics, const char *client_name,

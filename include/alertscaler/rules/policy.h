@@ -23,7 +23,8 @@
 
 /* The number of the schema, in the definition's annotation `alertscaler.io/schema`. It grows with
  * each change, so that a program finds a definition that would prune its keys. */
-#define AS_POLICY_SCHEMA 1
+#define AS_POLICY_SCHEMA            1
+#define AS_POLICY_SCHEMA_ANNOTATION AS_POLICY_GROUP "/schema"
 
 /* Appends the CustomResourceDefinition: compact JSON in one line, made from the tables that rule
  * files are read by. */
