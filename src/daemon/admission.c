@@ -48,6 +48,7 @@ struct daemon_admission {
     struct as_webhook_certificate *certificate; /* NULL: the certificate is in files */
     char *address, *cert_file, *key_file;       /* in use; NULL: none */
     bool is_outdated;                           /* the address is another one; this was logged */
+    bool is_untrusted;                          /* the certificate: by no client */
     struct as_error error;              /* why changed files are not in use (logged); or "" */
     struct admission_requests requests; /* the oldest first */
     size_t request_count;
@@ -157,6 +158,7 @@ static int admission_use_tls(struct daemon_admission *admission,
         as_http_server_set_tls(admission->server, tls);
     as_tls_server_free(admission->tls);
     admission->tls = tls;
+    admission->is_untrusted = false;
     return 0;
 }
 
@@ -185,6 +187,7 @@ static int admission_use_nobodys(struct daemon_admission *admission, struct as_e
                             AS_SELF_SIGNED_LIFE_US);
     const struct as_tls_server_config config = {.cert_pem = made.certificate, .key_pem = made.key};
     const int status = admission_use_tls(admission, &config, error);
+    admission->is_untrusted = true;
     as_self_signed_deinit(&made);
     return status;
 }
@@ -303,6 +306,9 @@ void daemon_admission_poll(struct daemon *daemon)
     const struct as_admission_settings *settings = admission_find_settings(daemon);
     struct as_error error = AS_ERROR_INIT;
     admission_check_address(admission, settings ? settings->address : NULL);
+    if (admission->tls && !admission->is_untrusted)
+        as_metrics_on_admission_certificate(daemon->metrics,
+                                            as_tls_server_get_expiry(admission->tls));
     if (!admission->server || !settings ||
         (as_str_equal(settings->cert_file, admission->cert_file) &&
          as_str_equal(settings->key_file, admission->key_file)))

@@ -552,6 +552,18 @@ int as_tls_server_new(const struct as_tls_server_config *config, struct as_tls_s
     return 0;
 }
 
+int64_t as_tls_server_get_expiry(const struct as_tls_server *tls)
+{
+    const X509 *certificate = SSL_CTX_get0_certificate(tls->context->ssl);
+    ASN1_TIME *epoch = ASN1_TIME_set(NULL, 0);
+    int days = 0, seconds = 0;
+    const bool is_known =
+        certificate && epoch &&
+        ASN1_TIME_diff(&days, &seconds, epoch, X509_get0_notAfter(certificate)) == 1;
+    ASN1_TIME_free(epoch);
+    return is_known ? (int64_t)days * 86400 + seconds : 0;
+}
+
 struct as_tls_server *as_tls_server_free(struct as_tls_server *tls)
 {
     if (!tls)

@@ -381,6 +381,9 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                                   "Reviews of policies for the API server, by outcome.",
                                   METRIC_COUNTER,
                                   {"outcome"}},
+    [METRIC_ADMISSION_CERTIFICATE] =
+        {"alertscaler_admission_certificate_expiration_timestamp_seconds",
+         "When the certificate of the admission webhook expires.", METRIC_GAUGE},
     [METRIC_POLICY_DEFINITION_OUTDATED] =
         {"alertscaler_policy_definition_outdated",
          "1: the CustomResourceDefinition of policies is older than this program.", METRIC_GAUGE},
@@ -784,6 +787,11 @@ void as_metrics_on_http_drop(struct as_metrics *metrics, const char *reason)
 void as_metrics_on_admission(struct as_metrics *metrics, const char *outcome, uint64_t count)
 {
     metrics_add(metrics, METRIC_ADMISSION_REVIEWS, VALUES(outcome), (double)count);
+}
+
+void as_metrics_on_admission_certificate(struct as_metrics *metrics, int64_t expiry)
+{
+    series_get(metrics, METRIC_ADMISSION_CERTIFICATE, NULL)->value = (double)expiry;
 }
 
 void as_metrics_on_policy_definition(struct as_metrics *metrics, bool is_older)

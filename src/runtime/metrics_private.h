@@ -74,6 +74,7 @@ enum metric { /* in printing order */
               METRIC_HTTP_CONNECTIONS,
               METRIC_HTTP_DROPPED,
               METRIC_ADMISSION_REVIEWS,
+              METRIC_ADMISSION_CERTIFICATE,
               METRIC_POLICY_DEFINITION_OUTDATED,
               METRIC_RELOAD_SUCCESSFUL,
               METRIC_RELOAD_TIMESTAMP,

@@ -256,6 +256,26 @@ def test_changed_files_are_served(admission):
     assert admission.send(review(GOOD)).json["response"]["allowed"]
 
 
+EXPIRY = "alertscaler_admission_certificate_expiration_timestamp_seconds"
+
+
+def read_expiry(pem):
+    end = subprocess.run(["openssl", "x509", "-noout", "-enddate"], input=pem, capture_output=True, text=True, check=True).stdout
+    return ssl.cert_time_to_seconds(end.strip().removeprefix("notAfter="))
+
+
+def test_the_end_of_the_certificate_is_a_metric(admission):
+    eventually(lambda: admission.daemon.metrics().sum(EXPIRY) == read_expiry(admission.certificate.read_text()))
+    certificate, key = admission.authority.issue("later", days=77)
+    replace(admission.certificate, certificate.read_text())
+    replace(admission.key, key.read_text())
+
+    def is_served():        # changed files are read for a new connection
+        assert admission.send(review(GOOD)).json["response"]["allowed"]
+        return admission.daemon.metrics().sum(EXPIRY) == read_expiry(certificate.read_text())
+    eventually(is_served)
+
+
 def test_other_files_are_served_after_a_reload(admission):
     before = served(admission)
     admission.authority.issue("other")
@@ -453,6 +473,33 @@ class TestCertificate:
         secret = secret_of(control_plane, namespace)
         assert secret["tls.crt"] != certificate.read_text() and secret["ca.crt"] != old.certificate.read_text()
         assert replica.served() == secret["tls.crt"]
+
+    def test_all_replicas_serve_the_renewed_certificate(self, make_replica, webhook, apply, control_plane, namespace, tmp_path):    # noqa: F811
+        """It expires while both run. Until the leader has renewed it, both serve the one that they have."""
+        first = make_replica("first").start()
+        webhook(first.url)
+        eventually(lambda: secret_of(control_plane, namespace), what="the first certificate")
+        second = make_replica("second").start()
+        before = secret_of(control_plane, namespace)
+        eventually(lambda: first.served() == second.served() == before["tls.crt"])
+        old = Authority(tmp_path / "old-pki")
+        certificate, key = old.issue("old", days=0)
+        data = {"ca.crt": old.certificate, "tls.crt": certificate, "tls.key": key}
+        control_plane.admin.patch(f"/api/v1/namespaces/{namespace}/secrets/alertscaler-admission", {
+            "data": {name: base64.b64encode(file.read_bytes()).decode() for name, file in data.items()}})
+
+        def is_renewed():
+            secret = secret_of(control_plane, namespace)["tls.crt"]
+            return secret not in (before["tls.crt"], certificate.read_text()) and first.served() == second.served() == secret
+        eventually(is_renewed, timeout=150, what="both replicas serve the renewed certificate")
+        after = secret_of(control_plane, namespace)
+        for replica in (first, second):
+            eventually(lambda which=replica: which.daemon.metrics().sum(EXPIRY) == read_expiry(after["tls.crt"]))
+            assert read_expiry(after["tls.crt"]) > time.time() + 300 * 86400
+            webhook(replica.url)
+            eventually(lambda: "spec.rules[0].match[0]: " in apply(bare(WRONG)).stderr, timeout=150, what="the API server trusts it")
+        logs = [replica.daemon.process.log_text().count("the admission webhook has a new certificate") for replica in (first, second)]
+        assert logs == [2, 0], "the leader alone makes certificates"
 
     def test_another_address_gets_another_certificate(self, make_replica, webhook, apply, control_plane, namespace):    # noqa: F811
         """Both authorities are trusted: a replica may have the old certificate for a minute."""

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
@@ -43,6 +44,10 @@ struct as_tls_server;
 int as_tls_server_new(const struct as_tls_server_config *config, struct as_tls_server **tls_out,
                       struct as_error *error) AS_MUST_USE;
 struct as_tls_server *as_tls_server_free(struct as_tls_server *tls);
+
+/* The end of the certificate's life, in seconds since the epoch; 0: it has none that can be read.
+ */
+int64_t as_tls_server_get_expiry(const struct as_tls_server *tls);
 
 AS_DEFINE_CLEANUP(struct as_tls_server *, as_tls_server_free)
 

@@ -42,6 +42,8 @@ void as_metrics_on_http(struct as_metrics *metrics, const char *handler, int sta
 void as_metrics_on_http_drop(struct as_metrics *metrics, const char *reason);
 /* So many reviews of policies were answered more; 0 makes the series. `outcome` has few values. */
 void as_metrics_on_admission(struct as_metrics *metrics, const char *outcome, uint64_t count);
+/* The certificate of the admission webhook is in use; `expiry` in seconds since the epoch. */
+void as_metrics_on_admission_certificate(struct as_metrics *metrics, int64_t expiry);
 /* For as_policy_definition_read_fn. */
 void as_metrics_on_policy_definition(struct as_metrics *metrics, bool is_older);
 /* For as_http_client_observer_fn. */

@@ -116,6 +116,7 @@ Test(self_signed, the_server_takes_it_from_memory)
     struct as_tls_server *tls = NULL;
     const struct as_tls_server_config good = {.cert_pem = made.certificate, .key_pem = made.key};
     cr_assert_eq(as_tls_server_new(&good, &tls, &error), 0, "%s", error.text);
+    cr_assert_eq(as_tls_server_get_expiry(tls), (start.us + AS_SELF_SIGNED_LIFE_US) / AS_US_PER_S);
     as_tls_server_free(tls);
     const struct as_tls_server_config mixed = {.cert_pem = made.ca, .key_pem = made.key};
     cr_assert_lt(as_tls_server_new(&mixed, &tls, &error), 0);
