@@ -196,11 +196,16 @@ void daemon_policies_on_effect(struct daemon *daemon, const struct as_effect *ef
 }
 
 static void write_report(void *context, const struct as_scaling_policy *policy, const char *json,
-                         size_t size, bool is_urgent)
+                         size_t size, bool is_urgent, const struct as_policy_block *block)
 {
     const struct daemon *daemon = context;
     as_policy_status_put(daemon->policies.writer, policy->namespace, policy->name, policy->uid,
                          json, size, is_urgent);
+    if (block)
+        as_policy_status_post_event(daemon->policies.writer, policy->namespace, policy->name,
+                                    policy->uid, block->is_blocked ? block->reason : "Resumed",
+                                    block->is_blocked ? block->message
+                                                      : "The policy is not blocked any more.");
 }
 
 void daemon_policies_report(struct daemon *daemon, const struct as_view *view)

@@ -35,6 +35,7 @@ struct as_kube_events {
 
 #define EVENT_COST_US (AS_US_PER_S / AS_KUBE_EVENTS_PER_S)
 #define TOKENS_MAX_US (EVENT_COST_US * AS_KUBE_EVENTS_BURST)
+#define MESSAGE_MAX   ((size_t)1000) /* the API server takes 1,024 bytes */
 
 struct as_kube_events *as_kube_events_new(struct as_kube_client *client)
 {
@@ -183,14 +184,23 @@ static void post(struct as_kube_events *events, const struct as_flow *flow,
 }
 
 /* Within the limits, half of which narrowed credentials leave to others. */
-static void post_within_limits(struct as_kube_events *events, const struct as_target_ref *ref,
+static void post_within_limits(struct as_kube_events *events, const char *id,
                                const char *credential, const struct as_kube_event *event)
 {
     if (events->in_flight < AS_KUBE_EVENTS_IN_FLIGHT / (credential ? 2 : 1) &&
         events_take_token(events, credential ? TOKENS_MAX_US / 2 : 0))
-        post(events, &(struct as_flow){ref->id, credential}, event);
+        post(events, &(struct as_flow){id, credential}, event);
     else
         events_note_failure(events, "too many at a time");
+}
+
+static void event_set_policy(struct as_kube_event *event, const struct as_policy_ref *policy)
+{
+    event->api_version = AS_POLICY_GROUP "/" AS_POLICY_VERSION;
+    event->kind = AS_POLICY_KIND;
+    event->namespace_ = policy->namespace;
+    event->name = policy->name;
+    event->uid = policy->uid;
 }
 
 /* On the target, and on the policy that it is of. `namespace_` is "" for a cluster-wide object. */
@@ -207,15 +217,26 @@ static void post_on(struct as_kube_events *events, const struct as_target_ref *r
     event->name = as_target_ref_get(ref, "name");
     event->uid = seen ? seen->uid : "";
     event->at = clock->get_wall(clock);
-    post_within_limits(events, ref, credential, event);
+    post_within_limits(events, ref->id, credential, event);
     if (!policy->name)
         return;
-    event->api_version = AS_POLICY_GROUP "/" AS_POLICY_VERSION;
-    event->kind = AS_POLICY_KIND;
-    event->namespace_ = policy->namespace;
-    event->name = policy->name;
-    event->uid = policy->uid;
-    post_within_limits(events, ref, credential, event);
+    event_set_policy(event, policy);
+    post_within_limits(events, ref->id, credential, event);
+}
+
+void as_kube_events_post_on_policy(struct as_kube_events *events,
+                                   const struct as_policy_ref *policy, const char *reason,
+                                   const char *message)
+{
+    const struct as_clock *clock = events->client->env->clock;
+    const size_t size = strlen(message);
+    AS_CLEANUP(as_free_p) char *id = as_xasprintf("%s/%s", policy->namespace, policy->name);
+    AS_CLEANUP(as_free_p)
+    char *text = as_xstrndup(
+        message, size > MESSAGE_MAX ? as_str_cut_utf8(message, size, MESSAGE_MAX) : size);
+    struct as_kube_event event = {.reason = reason, .message = text, .at = clock->get_wall(clock)};
+    event_set_policy(&event, policy);
+    post_within_limits(events, id, NULL, &event);
 }
 
 void as_kube_events_post(struct as_kube_events *events, const struct as_target_ref *ref,

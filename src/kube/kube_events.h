@@ -25,6 +25,11 @@ void as_kube_events_post(struct as_kube_events *events, const struct as_target_r
                          const char *namespace_, const struct as_scale_request *request,
                          const struct as_scale_result *result);
 
+/* Posts an Event on a policy alone. */
+void as_kube_events_post_on_policy(struct as_kube_events *events,
+                                   const struct as_policy_ref *policy, const char *reason,
+                                   const char *message);
+
 /* Posts NotReadyInTime. */
 void as_kube_events_warn(struct as_kube_events *events, const struct as_target_ref *ref,
                          const struct as_late_warning *warning);

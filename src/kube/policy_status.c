@@ -23,6 +23,8 @@
 #include <alertscaler/kube/target_outcome.h>
 #include <alertscaler/rules/policy.h>
 
+#include "kube_events.h"
+
 #define STATUS_COST_US  (AS_US_PER_S / AS_POLICY_STATUS_A_SECOND)
 #define STATUS_BURST_US (10 * STATUS_COST_US)
 #define STATUS_BODY_MAX ((size_t)256 * 1024)
@@ -53,6 +55,7 @@ TAILQ_HEAD(slot_list, status_slot);
 
 struct as_policy_status_writer {
     struct as_kube_client *client;
+    struct as_kube_events *events;
     as_policy_status_written_fn *written;
     void *context;
     struct status_slot *slots;
@@ -80,6 +83,7 @@ struct as_policy_status_writer *as_policy_status_writer_new(struct as_kube_clien
 {
     struct as_policy_status_writer *writer = as_xcalloc(1, sizeof(*writer));
     writer->client = client;
+    writer->events = as_kube_events_new(client);
     writer->written = written;
     writer->context = context;
     writer->tokens_us = STATUS_BURST_US;
@@ -142,6 +146,7 @@ struct as_policy_status_writer *as_policy_status_writer_free(struct as_policy_st
         slot_free(slot);
     if (writer->timer)
         writer->client->env->loop->cancel_timer(writer->client->env->loop, writer->timer);
+    as_kube_events_free(writer->events);
     free(writer);
     return NULL;
 }
@@ -444,6 +449,15 @@ void as_policy_status_put(struct as_policy_status_writer *writer, const char *na
     }
     if (!writer->timer)
         policy_status_plan(writer, 0);
+}
+
+void as_policy_status_post_event(struct as_policy_status_writer *writer, const char *namespace,
+                                 const char *name, const char *uid, const char *reason,
+                                 const char *message)
+{
+    as_kube_events_post_on_policy(
+        writer->events, &(struct as_policy_ref){.namespace = namespace, .name = name, .uid = uid},
+        reason, message);
 }
 
 struct as_policy_status_counts as_policy_status_get_counts(

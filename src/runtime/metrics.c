@@ -24,6 +24,7 @@
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/kube/kube_rivals.h>
 #include <alertscaler/monitoring/query_checks.h>
+#include <alertscaler/rules/policy_set.h>
 #include <alertscaler/runtime/shell.h>
 #include <alertscaler/runtime/version.h>
 
@@ -387,6 +388,10 @@ const struct metric_family metric_families[METRIC_COUNT] = {
     [METRIC_POLICY_DEFINITION_OUTDATED] =
         {"alertscaler_policy_definition_outdated",
          "1: the CustomResourceDefinition of policies is older than this program.", METRIC_GAUGE},
+    [METRIC_POLICY_PAUSED] = {"alertscaler_policy_paused",
+                              "Always 1, for each policy with an annotation that pauses it.",
+                              METRIC_GAUGE,
+                              {"namespace", "policy"}},
     [METRIC_RELOAD_SUCCESSFUL] = {"alertscaler_config_last_reload_successful",
                                   "Whether the last attempt to load the configuration succeeded.",
                                   METRIC_GAUGE},
@@ -1334,6 +1339,20 @@ static void print_targets_paused(struct printing *p)
         print_value(p, (double)as_engine_get_counts(p->view->engine).targets_paused);
 }
 
+static bool print_paused_policy(void *context, const struct as_scaling_policy *policy)
+{
+    const struct label labels[] = {{"namespace", policy->namespace}, {"policy", policy->name}};
+    if (policy->paused || policy->paused_up || policy->paused_down)
+        print_sample(context, "", labels, AS_ARRAY_SIZE(labels), 1);
+    return false;
+}
+
+static void print_paused_policies(struct printing *p)
+{
+    if (p->view->policies)
+        as_policy_set_visit(p->view->policies, print_paused_policy, p);
+}
+
 static void print_regex_exceeded(struct printing *p)
 {
     print_value(p, (double)as_regex_get_exceeded());
@@ -1404,6 +1423,7 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_NOTIFY_OLDEST] = print_receivers,
     [METRIC_REPEAT_CACHE_HITS] = print_repeat_cache_hits,
     [METRIC_REPEAT_CACHE_MISSES] = print_repeat_cache_misses,
+    [METRIC_POLICY_PAUSED] = print_paused_policies,
     [METRIC_TARGETS_PAUSED] = print_targets_paused,
     [METRIC_REGEX_LIMIT_EXCEEDED] = print_regex_exceeded,
     [METRIC_BUILD_INFO] = print_build_info,

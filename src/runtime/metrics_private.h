@@ -76,6 +76,7 @@ enum metric { /* in printing order */
               METRIC_ADMISSION_REVIEWS,
               METRIC_ADMISSION_CERTIFICATE,
               METRIC_POLICY_DEFINITION_OUTDATED,
+              METRIC_POLICY_PAUSED,
               METRIC_RELOAD_SUCCESSFUL,
               METRIC_RELOAD_TIMESTAMP,
               METRIC_LEADER,

@@ -913,8 +913,12 @@ static void entry_report(struct policy_entry *entry, const struct as_scaling_pol
         return;
     const bool is_urgent =
         digest.conditions != (entry->sent.all ? entry->sent.conditions : entry->shown.conditions);
+    const struct condition *blocked = &status.conditions[CONDITION_BLOCKED];
+    const bool is_same = status.former[CONDITION_BLOCKED].is_true == blocked->is_true;
     entry_note_sent(entry, &status, &digest);
-    write(context, policy, text.data, text.size, is_urgent);
+    write(context, policy, text.data, text.size, is_urgent,
+          is_same ? NULL
+                  : &(struct as_policy_block){blocked->is_true, blocked->reason, blocked->message});
 }
 
 /* A generation that no join has judged yet stays due. */

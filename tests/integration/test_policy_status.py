@@ -78,6 +78,35 @@ def test_what_blocks_a_policy_is_a_condition(spaces):  # noqa: F811
     wait_condition(spaces, "Blocked", "False", "NotBlocked")
 
 
+def test_a_pause_is_an_event_and_a_metric(spaces):  # noqa: F811
+    """Once for the begin and once for the end, also with another leader in between."""
+    daemon = spaces.daemon()
+    spaces.apply(policy(spaces.namespace))
+    wait_condition(spaces, "Blocked", "False", "NotBlocked")
+    kubectl, name = spaces.plane.kubectl, spaces.namespace
+    path = f"/api/v1/namespaces/{name}/events"
+
+    def events():
+        found = [e for e in spaces.plane.admin.get(path)["items"] if e["involvedObject"]["kind"] == "ScalingPolicy"]
+        assert all(e["involvedObject"]["uid"] == spaces.get()["metadata"]["uid"] and e["type"] == "Normal" for e in found)
+        return [(e["reason"], e["message"]) for e in sorted(found, key=lambda e: e["metadata"]["creationTimestamp"])]
+
+    def paused():
+        return daemon.metrics().sum("alertscaler_policy_paused", namespace=name, policy="web")
+    assert events() == [] and "alertscaler_policy_paused" not in daemon.get("/metrics").text
+    kubectl("annotate", "scp", "web", "-n", name, "alertscaler.io/paused-up=release at 14:00")
+    begin = ("Paused", "annotation alertscaler.io/paused-up: release at 14:00")
+    eventually(lambda: events() == [begin], what="the begin is an Event")
+    assert paused() == 1
+    assert "release at 14:00" in kubectl("describe", "scp", "web", "-n", name).stdout
+    daemon.kill()
+    daemon.start()
+    steadily(lambda: events() == [begin], 3)
+    kubectl("annotate", "scp", "web", "-n", name, "alertscaler.io/paused-up-")
+    eventually(lambda: events() == [begin, ("Resumed", "The policy is not blocked any more.")])
+    assert "alertscaler_policy_paused" not in daemon.get("/metrics").text
+
+
 def test_only_policies_with_the_labels_are_in_force(spaces):  # noqa: F811
     daemon = spaces.daemon(selector={"team": "shop"})
     spaces.apply(policy(spaces.namespace, labels={"team": "shop"}))

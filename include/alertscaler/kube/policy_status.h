@@ -42,6 +42,11 @@ void as_policy_status_put(struct as_policy_status_writer *writer, const char *na
                           const char *name, const char *uid, const char *json, size_t size,
                           bool is_urgent);
 
+/* Posts an Event on the policy: best effort, as the Events on scaled objects. */
+void as_policy_status_post_event(struct as_policy_status_writer *writer, const char *namespace,
+                                 const char *name, const char *uid, const char *reason,
+                                 const char *message);
+
 struct as_policy_status_counts {
     uint64_t written;
     uint64_t failed; /* requests that failed, and statuses that were dropped */

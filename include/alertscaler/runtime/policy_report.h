@@ -46,10 +46,16 @@ void as_policy_reports_begin_term(struct as_policy_reports *reports, as_mono_tim
 void as_policy_reports_on_written(struct as_policy_reports *reports, const char *namespace,
                                   const char *name, const char *uid);
 
+struct as_policy_block { /* the condition `Blocked`; borrowed */
+    bool is_blocked;
+    const char *reason, *message;
+};
+
 /* A status to be written: JSON of the object's member `status`, borrowed for the call. `is_urgent`:
- * a condition has changed. */
+ * a condition has changed. `block`: NULL if the status of `Blocked` is as before. */
 typedef void as_policy_report_fn(void *context, const struct as_scaling_policy *policy,
-                                 const char *json, size_t size, bool is_urgent);
+                                 const char *json, size_t size, bool is_urgent,
+                                 const struct as_policy_block *block);
 
 /* Looks at the policies that had an effect, and at others in turn. To be called several times a
  * second while we lead. Policies that the set no longer has are forgotten. */

@@ -20,6 +20,7 @@
 
 struct as_external_url;
 struct as_others;       /* kube/kube_rivals.h */
+struct as_policy_set;   /* rules/policy_set.h */
 struct as_query_checks; /* monitoring/query_checks.h */
 
 struct as_view {
@@ -45,6 +46,7 @@ struct as_view {
     size_t cache_bytes;
     const struct as_others *others;             /* who else aims at targets; NULL: nobody */
     const struct as_query_checks *query_checks; /* NULL: none fails */
+    struct as_policy_set *policies;             /* NULL: none */
     const struct as_target_port *targets;       /* NULL: none */
     void (*visit_facts)(const struct as_target_port *targets, as_facts_visit_fn *visit,
                         void *context); /* as in adapters.h */

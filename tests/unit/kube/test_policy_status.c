@@ -259,3 +259,23 @@ Test(policy_status, what_waits_has_a_limit)
     put("more", "{}", false);
     expect_counts(0, 1, AS_POLICY_STATUS_BYTES / size + 1);
 }
+
+Test(policy_status, an_event_is_on_the_policy)
+{
+    AS_CLEANUP(as_free_p) char *long_text = as_xcalloc(1, 3001);
+    memset(long_text, 'x', 3000);
+    as_policy_status_post_event(writer, "shop", "web", "uid-1", "Paused", "annotation: release");
+    world_run(&world);
+    const struct world_request *request = get_last_request();
+    cr_expect_str_eq(request->method, "POST");
+    cr_expect_str_eq(request->url, "https://k:6443/api/v1/namespaces/shop/events");
+    cr_expect(strstr(request->body, "\"kind\":\"ScalingPolicy\""), "%s", request->body);
+    cr_expect(strstr(request->body, "\"uid\":\"uid-1\""));
+    cr_expect(strstr(request->body, "\"reason\":\"Paused\""));
+    cr_expect(strstr(request->body, "\"message\":\"annotation: release\""));
+    as_policy_status_post_event(writer, "shop", "web", "uid-1", "Paused", long_text);
+    world_run(&world);
+    cr_expect_eq(world.request_count, 2);
+    cr_expect_lt(strlen(get_last_request()->body), 2000);
+    expect_counts(0, 0, 0);
+}

@@ -40,6 +40,8 @@ static struct as_query_checks *query_checks;
 
 static char written[64 * 1024]; /* the last status */
 static unsigned writes, urgent_writes;
+static char
+    last_block[64]; /* of the last write: why it is blocked, "-": not any more, "": as before */
 static unsigned successor; /* in the UIDs of objects */
 static struct tree shown;
 
@@ -177,13 +179,15 @@ static void join(void)
 }
 
 static void take_write(void *context, const struct as_scaling_policy *policy, const char *json,
-                       size_t size, bool is_urgent)
+                       size_t size, bool is_urgent, const struct as_policy_block *block)
 {
     cr_assert_lt(size, sizeof(written));
     memcpy(written, json, size);
     written[size] = '\0';
     writes++;
     urgent_writes += is_urgent;
+    (void)snprintf(last_block, sizeof(last_block), "%s",
+                   block ? block->is_blocked ? block->reason : "-" : "");
     tree_deinit(&shown);
     shown = TREE_INIT(TREE_NO_LIMIT);
     cr_assert_eq(tree_load_object(&shown, written, size, NULL), 0, "%s", written);
@@ -447,11 +451,13 @@ Test(policy_report, says_what_blocks_a_policy)
 {
     start("\"alertscaler.io/paused\":\"release\"", QUERY_RULE);
     expect_condition("Blocked", "True", "Paused", "annotation alertscaler.io/paused: release");
+    cr_expect_str_eq(last_block, "Paused");
     show("web", 3, "\"alertscaler.io/paused-up\":\"load test\"", QUERY_RULE);
     join();
     advance(AS_POLICY_MINOR_US); /* the reason is the same */
     look();
     expect_condition("Blocked", "True", "Paused", "annotation alertscaler.io/paused-up: load test");
+    cr_expect_str_eq(last_block, "", "it was blocked before");
     show("web", 3, "", QUERY_RULE);
     cr_expect(as_policy_set_note_rival(set, "shop/web", "HorizontalPodAutoscaler web"));
     join();
@@ -461,12 +467,14 @@ Test(policy_report, says_what_blocks_a_policy)
     join();
     look();
     expect_condition("Blocked", "False", "NotBlocked", "");
+    cr_expect_str_eq(last_block, "-");
     show("web", 3, "", QUERY_RULE);
     is_dry_run = true;
     (void)as_policy_set_note_rival(set, "shop/web", NULL);
     join();
     look();
     expect_condition("Blocked", "True", "DryRun", "");
+    cr_expect_str_eq(last_block, "DryRun");
     step((struct as_event){.kind = AS_EVENT_HALT,
                            .halt = &(struct as_halt){.reason = "stop everything"}});
     show("web", 3, "", QUERY_RULE);
