@@ -150,6 +150,45 @@ def test_the_roles_of_the_manifests(control_plane, namespace):
         assert not can(control_plane, namespace, "patch", policies, "--subresource=status", user)
 
 
+@pytest.fixture
+def aggregation(control_plane):
+    """The controller that adds the rules of labelled roles to `view`, `edit` and `admin`."""
+    manager = control_plane.prepare_controller_manager("aggregation", ["clusterrole-aggregation"]).start()
+    yield
+    manager.kill()
+
+
+def test_people_have_what_view_edit_and_admin_give(control_plane, namespace, definition, aggregation):
+    """By impersonation: each person acts with kubectl in a namespace where the role of Kubernetes is bound, and in another one."""
+    control_plane.kubectl("apply", "--server-side", "-k", str(ROOT / "deploy/kubernetes/policies"))
+    for role in ("view", "edit", "admin"):
+        control_plane.admin.wait(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role}",
+                                 lambda item: any("scalingpolicies" in rule.get("resources", []) for rule in item["rules"] or []))
+        control_plane.kubectl("create", "rolebinding", f"{role}-bob", f"--clusterrole={role}", f"--user={role}-bob", "-n", namespace)
+
+    def run(who, *arguments, where=namespace, **more):
+        done = control_plane.kubectl(*arguments, "-n", where, f"--as={who}-bob", check=False, **more)
+        assert done.returncode == 0 or "forbidden" in done.stderr, done.stderr
+        return done.returncode == 0
+
+    for role in ("view", "edit", "admin"):
+        eventually(lambda who=role: run(who, "get", "scp"), what=role)
+    for role in ("edit", "admin"):
+        assert run(role, "apply", "-f", "-", stdin=POLICY)
+        assert run(role, "annotate", "scp", "checkout", f"alertscaler.io/paused=by {role}", "--overwrite")
+        assert run("view", "get", "scp", "checkout", "-o", "yaml")
+        assert not run("view", "annotate", "scp", "checkout", "alertscaler.io/paused=by view", "--overwrite")
+        assert not run("view", "delete", "scp", "checkout")
+        status = json.dumps({"status": {"size": 7}})
+        for other in ("view", "edit", "admin"):
+            assert not run(other, "patch", "scp", "checkout", "--subresource=status", "--type=merge", "-p", status)
+        assert run(role, "delete", "scp", "checkout")
+    assert not run("view", "create", "-f", "-", stdin=POLICY)
+    for role in ("view", "edit", "admin", "no"):
+        assert not run(role, "get", "scp", where="default") and not run(role, "create", "-f", "-", where="default", stdin=POLICY)
+    assert not run("no", "get", "scp")
+
+
 RULE = ("spec", "rules", 0)
 
 
