@@ -52,10 +52,10 @@ def read_minor():
 
 
 class ControlPlane:
-    def __init__(self, directory):
+    def __init__(self, directory, programs=None):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.programs = peers.find(PEER)
+        self.programs = programs or peers.find(PEER)
         self.minor = read_minor()
         self.authority = Authority(self.directory / "pki")
         self.url = f"https://127.0.0.1:{free_port()}"
