@@ -1304,6 +1304,8 @@ static const struct as_yaml_node *place_rules(struct loader *loader,
         struct map_builder map = extend_map(loader, rule);
         if (name && name->kind == AS_YAML_SCALAR && schema_is_name(name->text))
             put_pair(loader, &map, name, "name", join_names(loader, policy, name->text));
+        else if (name && name->kind == AS_YAML_SCALAR && strchr(name->text, '/'))
+            loader_report(loader, name, "expected a name without `/`"); /* another policy's rule */
         put_pair(loader, &map, rule, "target", policy);
         items[i] = map.node;
     }

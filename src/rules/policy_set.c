@@ -466,6 +466,26 @@ static enum as_policy_reason policies_refuse(const struct judging *judging,
     return reason;
 }
 
+/* The `max` of a schedule replaces that of the target, and may be above it. */
+static enum as_policy_reason judge_schedules(const struct judging *judging)
+{
+    const struct as_target_config *target = &judging->ruleset->targets[0];
+    const int32_t most = judging->settings->objects.max_size;
+    for (size_t i = 0; most > 0 && i < target->schedule_count; i++) {
+        const struct as_schedule *schedule = &target->schedules[i];
+        char path[64];
+        if (!schedule->has_max || schedule->max <= most)
+            continue;
+        (void)snprintf(path, sizeof(path), "spec.target.schedules[%zu].max", i);
+        return policies_refuse(judging, AS_POLICY_LIMIT_EXCEEDED, path,
+                               "%" PRId32 " is above %" PRId32
+                               ", the largest size that the administrator "
+                               "allows (`objects.max_size`)",
+                               schedule->max, most);
+    }
+    return AS_POLICY_READY;
+}
+
 static enum as_policy_reason judge_address(const struct judging *judging)
 {
     const struct as_target_config *target = &judging->ruleset->targets[0];
@@ -489,7 +509,7 @@ static enum as_policy_reason judge_address(const struct judging *judging)
                                ", the largest size that the administrator "
                                "allows (`objects.max_size`)",
                                target->bounds.max, objects->max_size);
-    return AS_POLICY_READY;
+    return judge_schedules(judging);
 }
 
 static enum as_policy_reason judge_rules(const struct judging *judging)
@@ -530,13 +550,18 @@ static enum as_policy_reason judge_rules(const struct judging *judging)
 static void tighten_approval(const struct as_approval_config *least, struct as_rule *rule)
 {
     struct content_hash hash;
-    if (!least->is_set || (rule->approval.is_set && rule->approval.above <= least->above))
+    if (!least->is_set || (rule->approval.is_set && rule->approval.above <= least->above &&
+                           rule->approval.for_us <= least->for_us))
         return;
-    rule->approval = *least;
+    if (!rule->approval.is_set || rule->approval.above > least->above)
+        rule->approval.above = least->above;
+    if (!rule->approval.is_set || rule->approval.for_us > least->for_us)
+        rule->approval.for_us = least->for_us;
+    rule->approval.is_set = true;
     hash = content_hash_begin(); /* an approval is bound to its terms */
     content_hash_add(&hash, (const char *)rule->digest.bytes, sizeof(rule->digest.bytes));
-    content_hash_add(&hash, (const char *)&least->above, sizeof(least->above));
-    content_hash_add(&hash, (const char *)&least->for_us, sizeof(least->for_us));
+    content_hash_add(&hash, (const char *)&rule->approval.above, sizeof(rule->approval.above));
+    content_hash_add(&hash, (const char *)&rule->approval.for_us, sizeof(rule->approval.for_us));
     rule->digest = content_hash_end_digest(&hash);
 }
 

@@ -126,6 +126,11 @@ Test(policy_set, refuses_what_the_administrator_does_not_allow)
         {TARGET, RULE "," RULE "," RULE, AS_POLICY_INVALID, "given twice"},
         {"\"kubernetes\":{\"kind\":\"Deployment\",\"name\":\"web\"},\"max\":900", RULE,
          AS_POLICY_LIMIT_EXCEEDED, "spec.target.max: 900 is above 100"},
+        {TARGET ",\"schedules\":[{\"name\":\"sale\",\"timezone\":\"UTC\",\"from\":\"00:00\","
+                "\"to\":\"24:00\",\"max\":101}]",
+         RULE, AS_POLICY_LIMIT_EXCEEDED, "spec.target.schedules[0].max: 101 is above 100"},
+        {TARGET, "{\"name\":\"other/web/up\",\"match\":[\"a=b\"],\"scaleUp\":{\"by\":1}}",
+         AS_POLICY_INVALID, "spec.rules[0].name: expected a name without `/`"},
         {TARGET, "{\"name\":\"up\",\"match\":[\"a=b\"],\"scaleUp\":{\"by\":1},\"every\":\"5s\"}",
          AS_POLICY_LIMIT_EXCEEDED, "spec.rules[0].every: shorter than 15s"},
     };
@@ -203,6 +208,18 @@ Test(policy_set, a_policy_may_be_stricter_only)
     cr_expect(all->targets[0].dry_run);
     cr_expect(all->rules[0].approval.is_set);
     cr_expect_eq(all->rules[0].approval.above, 5);
+    const struct as_digest of_defaults = all->rules[0].digest;
+
+    /* An approval of more changes can be used no longer than the administrator's. */
+    settings.defaults.approval.for_us = 20 * AS_US_PER_MIN;
+    (void)put_object(set, "shop", "web", 1, 2, "", TARGET,
+                     "{\"name\":\"up\",\"match\":[\"a=b\"],\"scaleUp\":{\"by\":1},"
+                     "\"approval\":{\"above\":2,\"for\":\"1w\"}}");
+    all = join(set, &settings, &no_files, 1);
+    cr_assert_eq(all->target_count, 1);
+    cr_expect_eq(all->rules[0].approval.above, 2);
+    cr_expect_eq(all->rules[0].approval.for_us, 20 * AS_US_PER_MIN);
+    cr_expect_neq(memcmp(&all->rules[0].digest, &of_defaults, sizeof(of_defaults)), 0);
     as_policy_set_free(set);
 }
 
