@@ -31,9 +31,11 @@
 
 #include "config_private.h"
 
-#define TEXTS_MAX                                                                                  \
-    ((size_t)64 * 1024 * 1024) /* of all policies; a policy beyond is not in force                 \
-                                */
+/* Bytes of the specs of one namespace, and of all. A policy beyond is not in force: a team cannot
+ * use up the memory of the others. */
+#define SPACE_TEXTS_MAX ((size_t)8 * 1024 * 1024)
+#define TEXTS_MAX       ((size_t)64 * 1024 * 1024)
+#define PAUSE_TEXT_MAX  256 /* of an annotation */
 
 #define ANNOTATION(name) AS_POLICY_GROUP "/" name
 
@@ -59,6 +61,7 @@ struct policy_entry {
     struct compiled *former; /* of the last generation in force, if this one is not; or NULL */
     as_mono_time broken;     /* since when this generation is not in force; INT64_MAX: it is */
     bool is_compiled;
+    bool is_crowded;              /* its namespace has too much text: its own is not kept */
     enum as_policy_reason judged; /* alone, without other owners */
     char *judgement;              /* its message */
     bool is_judged;               /* by a join, since its generation came */
@@ -71,6 +74,12 @@ struct policy_entry {
     UT_hash_handle hh;
 };
 
+struct text_space { /* the specs of one namespace */
+    UT_hash_handle hh;
+    size_t bytes;
+    char name[];
+};
+
 struct joined {
     struct as_ruleset ruleset;
     struct compiled **used;
@@ -81,6 +90,7 @@ struct joined {
 struct as_policy_set {
     struct policy_entry *entries;       /* by id */
     const struct as_settings *settings; /* that the policies are compiled with */
+    struct text_space *spaces;
     size_t text_bytes;
     as_mono_time deadline;
     struct joined *now, *former; /* NULL: the files' own rule set */
@@ -114,15 +124,50 @@ static void free_const(const char *text)
     free((char *)(uintptr_t)text);
 }
 
+static struct text_space *text_space_find(const struct as_policy_set *set, const char *namespace)
+{
+    struct text_space *space;
+    HASH_FIND_STR(set->spaces, namespace, space);
+    return space;
+}
+
+static void count_text(struct as_policy_set *set, const struct as_scaling_policy *policy)
+{
+    struct text_space *space = text_space_find(set, policy->namespace);
+    const size_t size = strlen(policy->namespace) + 1;
+    if (policy->text_size == 0)
+        return;
+    if (!space) {
+        space = as_xcalloc(1, sizeof(*space) + size);
+        memcpy(space->name, policy->namespace, size);
+        HASH_ADD_STR(set->spaces, name, space);
+    }
+    space->bytes += policy->text_size;
+    set->text_bytes += policy->text_size;
+}
+
+static void uncount_text(struct as_policy_set *set, const struct as_scaling_policy *policy)
+{
+    struct text_space *space = text_space_find(set, policy->namespace);
+    if (policy->text_size == 0)
+        return;
+    set->text_bytes -= policy->text_size;
+    space->bytes -= policy->text_size;
+    if (space->bytes > 0)
+        return;
+    HASH_DEL(set->spaces, space);
+    free(space);
+}
+
 static void policy_entry_free(struct as_policy_set *set, struct policy_entry *entry)
 {
     struct as_scaling_policy *policy = &entry->policy;
     const char *const texts[] = {policy->namespace, policy->name,        policy->id,
                                  policy->uid,       policy->message,     policy->paused,
                                  policy->paused_up, policy->paused_down, policy->rival};
+    uncount_text(set, policy);
     for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
         free_const(texts[i]);
-    set->text_bytes -= entry->policy.text_size;
     compiled_drop(entry->compiled);
     compiled_drop(entry->former);
     free(entry->pending);
@@ -160,7 +205,11 @@ struct as_policy_set *as_policy_set_free(struct as_policy_set *set)
 static char *copy_annotation(const struct tree_value *annotations, const char *name)
 {
     const char *text = tree_find_text(annotations, name);
-    return text ? as_xstrdup(text) : NULL;
+    char line[PAUSE_TEXT_MAX];
+    if (!text)
+        return NULL;
+    as_str_copy_line(text, line, sizeof(line));
+    return as_xstrdup(line);
 }
 
 /* What a compiler needs of the object, as JSON; NULL: the object is too large, or has no spec. */
@@ -251,7 +300,7 @@ static void entry_succeed(struct policy_entry *entry, struct policy_entry *forme
     entry->policy.message = was.message;
     entry->policy.reason = was.reason;
     entry->is_judged = former->is_judged;
-    entry->is_compiled = former->is_compiled;
+    entry->is_compiled = former->is_compiled && former->is_crowded == entry->is_crowded;
     entry->is_in_force = former->is_in_force;
     entry->judged = former->judged;
     entry->judgement = former->judgement;
@@ -260,6 +309,23 @@ static void entry_succeed(struct policy_entry *entry, struct policy_entry *forme
     entry->broken = former->broken;
     former->judgement = NULL;
     former->compiled = former->former = NULL;
+}
+
+/* Does not keep the text of a policy if there is no room for it, beside that of its predecessor. */
+static void limit_text(const struct as_policy_set *set, const struct policy_entry *former,
+                       struct policy_entry *entry)
+{
+    struct as_scaling_policy *policy = &entry->policy;
+    const struct text_space *space = text_space_find(set, policy->namespace);
+    const size_t own = former ? former->policy.text_size : 0;
+    const size_t used = space ? space->bytes - own : 0;
+    if (policy->text_size <= SPACE_TEXTS_MAX - used &&
+        policy->text_size <= TEXTS_MAX - (set->text_bytes - own))
+        return;
+    entry->is_crowded = true;
+    free_const(policy->text);
+    policy->text = NULL;
+    policy->text_size = 0;
 }
 
 /* Whether the change must wait: its object changes too often. */
@@ -300,7 +366,9 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
     }
     struct policy_entry *entry = policy_entry_new(text, size, tree.root);
     HASH_FIND_STR(set->entries, entry->policy.id, former);
-    *changed_out = !former || !policy_is_same(&former->policy, &entry->policy);
+    limit_text(set, former, entry);
+    *changed_out = !former || !policy_is_same(&former->policy, &entry->policy) ||
+                   (former->is_crowded && !entry->is_crowded);
     entry->is_listed = true;
     if (former && *changed_out && is_too_often(former, now)) {
         keep_pending(set, former, text, size);
@@ -311,7 +379,7 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
     }
     if (former && !*changed_out) {
         former->is_listed = true;
-        set->text_bytes += entry->policy.text_size;
+        count_text(set, &entry->policy);
         policy_entry_free(set, entry);
         return 0;
     }
@@ -322,7 +390,7 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
         HASH_DEL(set->entries, former);
         policy_entry_free(set, former);
     }
-    set->text_bytes += entry->policy.text_size;
+    count_text(set, &entry->policy);
     HASH_ADD_KEYPTR(hh, set->entries, entry->policy.id, strlen(entry->policy.id), entry);
     return 0;
 }
@@ -669,6 +737,12 @@ static void compile_entry(const struct as_settings *settings, struct policy_entr
         entry->judged = policies_judge(settings, entry->policy.namespace, entry->policy.text,
                                        entry->policy.text_size, &ruleset, &diagnostics);
         entry->judgement = print_errors(&diagnostics);
+    } else if (entry->is_crowded) {
+        entry->judged = AS_POLICY_LIMIT_EXCEEDED;
+        entry->judgement =
+            as_xasprintf("the specs of policies are too large: of namespace %s more than %zu MiB, "
+                         "or of all namespaces more than %zu MiB",
+                         entry->policy.namespace, SPACE_TEXTS_MAX >> 20, TEXTS_MAX >> 20);
     } else {
         entry->judged = AS_POLICY_INVALID;
         entry->judgement =

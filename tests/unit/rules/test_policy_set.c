@@ -6,6 +6,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
 #include <alertscaler/decide/ruleset.h>
 #include <alertscaler/doc/diagnostics.h>
 #include <alertscaler/model/labels.h>
@@ -343,5 +344,58 @@ Test(policy_set, a_policy_that_changes_too_often_is_slow)
     cr_expect_eq(as_policy_set_get_deadline(set).us, 10 * AS_US_PER_S);
     cr_expect_eq(as_policy_set_join(set, &late)->targets[0].policy->generation, 9);
     cr_expect_eq(as_policy_set_get_deadline(set).us, AS_MONO_NEVER.us);
+    as_policy_set_free(set);
+}
+
+/* The spec of each policy is as large as it may be. */
+static void put_large(struct as_policy_set *set, const char *namespace, int number, int generation)
+{
+    static const char query[] = "{\"name\":\"q%d\",\"always\":true,\"track\":{\"value\":\"5\","
+                                "\"query\":\"load + %08000d\"}}";
+    AS_CLEANUP(as_free_p) char *name = as_xasprintf("p%d", number);
+    AS_CLEANUP(as_buf_deinit) struct as_buf rules = AS_BUF_INIT_OPEN(AS_POLICY_SIZE_MAX);
+    for (int i = 0; i < 30; i++) {
+        as_buf_append_str(&rules, i == 0 ? "" : ",");
+        as_buf_printf(&rules, query, i, i);
+    }
+    (void)put_object(set, namespace, name, 1, generation, "", TARGET, rules.data);
+}
+
+Test(policy_set, the_text_of_a_namespace_is_limited)
+{
+    struct as_settings settings = make_settings();
+    settings.objects.max_policies = 1000;
+    settings.objects.rules_per_policy = 50;
+    struct as_policy_set *set = as_policy_set_new();
+    for (int i = 0; i < 40; i++)
+        put_large(set, "flood", i, 1);
+    put_large(set, "shop", 0, 1);
+    (void)join(set, &settings, &no_files, 0);
+    cr_reason(set, "flood/p33", AS_POLICY_QUERIES_NOT_ALLOWED, "");
+    cr_reason(set, "flood/p39", AS_POLICY_LIMIT_EXCEEDED, "of namespace flood more than 8 MiB");
+    cr_reason(set, "shop/p0", AS_POLICY_QUERIES_NOT_ALLOWED, "");
+
+    /* A new generation has the room of its predecessor; a deletion makes room. */
+    put_large(set, "flood", 0, 2);
+    cr_expect(as_policy_set_remove(set, "flood", "p1"));
+    put_large(set, "flood", 39, 1);
+    (void)join(set, &settings, &no_files, 0);
+    cr_reason(set, "flood/p0", AS_POLICY_QUERIES_NOT_ALLOWED, "");
+    cr_reason(set, "flood/p39", AS_POLICY_QUERIES_NOT_ALLOWED, "");
+    as_policy_set_free(set);
+}
+
+Test(policy_set, an_annotation_is_one_short_line)
+{
+    const struct as_settings settings = make_settings();
+    struct as_policy_set *set = as_policy_set_new();
+    AS_CLEANUP(as_free_p)
+    char *annotation = as_xasprintf("\"alertscaler.io/paused\":\"a\\nb\\u001b[2J%0100000d\"", 1);
+    (void)put_object(set, "shop", "web", 1, 1, annotation, TARGET, RULE);
+    const struct as_ruleset *all = join(set, &settings, &no_files, 0);
+    cr_assert_eq(all->target_count, 1);
+    const char *reason = all->targets[0].policy->pause_reason;
+    cr_expect_lt(strlen(reason), 256);
+    cr_expect_null(strchr(reason, '\n'), "%s", reason);
     as_policy_set_free(set);
 }
