@@ -279,3 +279,39 @@ Test(policy_status, an_event_is_on_the_policy)
     cr_expect_lt(strlen(get_last_request()->body), 2000);
     expect_counts(0, 0, 0);
 }
+
+/*
+ * An outage flips a condition of all policies: as many as the reports give in a step come every
+ * 250 ms, beside changed values. All conditions are written within 200 s, before any value that
+ * came later, and a status takes the memory of one while it waits.
+ */
+Test(policy_status, an_outage_is_written_within_200_s)
+{
+    enum { POLICIES = 10000, A_STEP = 200 };
+    static char name[32];
+    const as_mono_time begun = {world.mono.us};
+    size_t most = 0;
+    for (int i = 0; i < POLICIES; i += A_STEP) {
+        for (int k = i; k < i + A_STEP; k++) {
+            (void)snprintf(name, sizeof(name), "value%d", k);
+            put(name, "{\"size\":1}", false);
+            (void)snprintf(name, sizeof(name), "p%d", k);
+            put(name, "{\"size\":1}", true);
+            put(name, "{\"size\":2}", true); /* the reason changed meanwhile */
+        }
+        pass(240 * AS_US_PER_MS);
+        const size_t waiting = as_policy_status_get_counts(writer).waiting;
+        most = waiting > most ? waiting : most;
+    }
+    while (as_policy_status_get_counts(writer).waiting > POLICIES)
+        pass(100 * AS_US_PER_MS);
+    cr_expect_leq(world.mono.us - begun.us, 200 * AS_US_PER_S, "%lld us",
+                  (long long)(world.mono.us - begun.us));
+    cr_expect_leq(most, 2 * POLICIES);
+    for (size_t i = 0; i < POLICIES; i++)
+        cr_assert(strstr(world.requests[i].url, "/p") && !strstr(world.requests[i].url, "/value"),
+                  "request %zu: %s", i, world.requests[i].url);
+    const struct as_policy_status_counts counts = as_policy_status_get_counts(writer);
+    cr_expect_geq(counts.written, POLICIES);
+    cr_expect_eq(counts.failed, 0);
+}

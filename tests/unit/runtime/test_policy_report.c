@@ -19,7 +19,7 @@ static const struct as_settings settings = {
     .prometheus.url = "http://prometheus",
     .defaults.bounds = {.tolerance_up = 0.1, .tolerance_down = 0.1},
     .objects = {.is_enabled = true,
-                .max_policies = 10,
+                .max_policies = 10000,
                 .rules_per_policy = 10,
                 .allows_unrestricted_queries = true,
                 .namespace_label = "namespace",
@@ -117,9 +117,11 @@ static bool carry_out(const struct as_effect *effect, struct as_event *event_out
     return true;
 }
 
+#define QUEUE_MAX 65536 /* of all policies at a time, in the test of an outage */
+
 static void step(struct as_event first)
 {
-    static struct as_event queue[256];
+    static struct as_event queue[QUEUE_MAX];
     size_t count = 1;
     queue[0] = first;
     for (size_t i = 0; i < count; i++) {
@@ -567,4 +569,40 @@ Test(policy_report, forgets_removed_policies_and_their_successors_begin_anew)
     look();
     cr_expect_eq(writes, 2);
     cr_expect_eq(urgent_writes, 2);
+}
+
+/*
+ * Prometheus goes away: all policies have ScalingActive=False after a minute. A step looks at a
+ * bounded number of policies, so that decisions do not wait, and all are reported a round later.
+ */
+Test(policy_report, an_outage_of_all_policies_is_reported_in_small_steps, .timeout = 300)
+{
+    enum { POLICIES = 10000, EVERY_MS = 250 };
+    char name[32];
+    for (int i = 0; i < POLICIES; i++) {
+        (void)snprintf(name, sizeof(name), "p%d", i);
+        put_object(name, 1, "", QUERY_RULE, NEW);
+    }
+    join();
+    for (int i = 0; i < 80; i++) {
+        advance(EVERY_MS * AS_US_PER_MS);
+        look();
+    }
+    cr_assert_eq(urgent_writes, POLICIES, "the first status of each: %u", urgent_writes);
+    failure = "connection refused";
+    urgent_writes = 0;
+    const int64_t begun = mono.us;
+    unsigned most = 0;
+    int64_t first = 0;
+    while (urgent_writes < POLICIES && mono.us - begun < 200 * AS_US_PER_S) {
+        const unsigned before = writes;
+        advance(EVERY_MS * AS_US_PER_MS);
+        look();
+        most = writes - before > most ? writes - before : most;
+        first = first == 0 && urgent_writes > 0 ? mono.us : first;
+    }
+    cr_expect_eq(urgent_writes, POLICIES, "%u", urgent_writes);
+    cr_expect_leq(most, AS_POLICY_REPORTS_A_STEP, "%u in a step", most);
+    cr_expect_geq(first - begun, AS_POLICY_METRIC_GAP_US);
+    cr_expect_leq(mono.us - first, 2 * AS_POLICY_ROUND_US, "%lld us", (long long)(mono.us - first));
 }
