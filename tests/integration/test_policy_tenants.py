@@ -1,7 +1,10 @@
 """A hostile team: it may write anything into the ScalingPolicies of its own namespace, and has no other right."""
 import copy
+import datetime
 import json
+import re
 import subprocess
+import time
 
 import pytest
 import yaml
@@ -11,7 +14,7 @@ from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 from test_listed_objects import deployment, sizes
 from test_policies import CRD, definition  # noqa: F401
-from test_policy_daemon import API, RIGHTS, USER, policy, spaces  # noqa: F401
+from test_policy_daemon import API, RIGHTS, USER, policy, spaces, tenants  # noqa: F401
 from test_policy_status import conditions
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions")]
@@ -233,3 +236,216 @@ def test_without_a_schema_the_program_refuses(team, permissive):
     wrong = attack(team, ATTACKS)
     assert not wrong, json.dumps(wrong, indent=1)
     expect_no_effect(team, daemon)
+
+
+# Attacks of policies that are in force: they must have no effect on the victim.
+
+QUERIES = {
+    "series": 'load{namespace="kube-system"}',
+    "quotes": 'load{a="}"} or victim{namespace="victim"}',
+    "end-of-the-selector": '"}) or vector(1) or ({a="',
+    "lines": "load\r\nX-Scope-OrgID: team-victim\r\n\r\n",
+    "parameter": "load&tenant=victim&time=0#",
+    "path": "/../../ns/victim/api/v1/query?query=load",
+}
+
+
+def test_a_query_never_leaves_the_tenant(team, tenants):  # noqa: F811
+    """Path and header are the namespace's. The text of the query is one parameter of the form, whatever it has."""
+    url = f"http://127.0.0.1:{tenants.server_port}" + "/ns/{{ .Namespace }}"
+    header = {"http_headers": {"X-Scope-OrgID": {"values": ["team-{{ .Namespace }}"]}}}
+    daemon = team.daemon(prometheus={"url": url, "http_config": header}, queries_per_namespace=20)
+    for name, query in QUERIES.items():
+        team.plane.admin.create(deployment(team.own, name, 3, None))
+        team.apply(team.policy(name, {**kubernetes(name=name), "rules": [{**LOAD, "track": {"averageValue": "30", "query": query}}]}))
+    template = {"name": "load", "always": True, "track": {"averageValue": "30", "query": "load{a='{{ .Namespace }}'}"}}
+    team.apply(team.policy("template", {"rules": [template]}))
+    assert team.verdict("template")[0] == "Invalid"
+    for name in QUERIES:
+        assert team.verdict(name)[0] == "Ready", name
+    eventually(lambda: len({body for _, _, body in tenants.seen}) >= len(QUERIES), what="all queries were sent")
+    assert {(path, tenant) for path, tenant, _ in tenants.seen} == {(f"/ns/{team.own}/api/v1/query", f"team-{team.own}")}
+    assert all(set(part.split("=")[0] for part in body.split("&")) <= {"query", "time", "timeout"} for _, _, body in tenants.seen)
+    assert team.sizes()[team.victim] == team.unchanged[team.victim]
+    daemon.stop()
+
+
+def test_the_alerts_of_another_namespace_do_not_match(team):
+    """Whatever the matchers say: the label of the own namespace is one more."""
+    daemon = team.daemon()
+    matchers = {"equal": f'namespace="{team.victim}"', "any": 'namespace=~".*"', "none": 'namespace!="x"', "empty": 'namespace!=""'}
+    for name, matcher in matchers.items():
+        team.plane.admin.create(deployment(team.own, name, 3, None))
+        team.apply(team.policy(name, {**kubernetes(name=name), **rule(match=['alertname="Busy"', matcher])}))
+    for name in matchers:
+        assert team.verdict(name)[0] == "Ready"
+    daemon.notify(team.alerts(team.victim, "", "kube-system"))
+    steadily(lambda: set(team.sizes()[team.own].values()) == {3}, 2)
+    daemon.notify(team.alerts(team.own))
+    eventually(lambda: team.sizes()[team.own] == {"web": 3, "other": 3, "equal": 3, "any": 4, "none": 4, "empty": 4})
+
+
+def test_an_alert_with_the_label_of_its_origin_does_not_reach_the_victim(team):
+    """The team's own alerting rule is about the victim; Prometheus has set the label `namespace` (`enforcedNamespaceLabel`)."""
+    daemon = team.daemon()
+    team.plane.admin.post(f"{API}/namespaces/{team.victim}/scalingpolicies", policy(team.victim))
+    eventually(lambda: any(r["name"] == f"{team.victim}/web/busy" for r in daemon.get("/api/v1/rules").json["data"]))
+    daemon.notify(notification(alert({"alertname": "Busy", "namespace": team.own, "exported_namespace": team.victim, "Namespace": team.victim})))
+    steadily(lambda: team.sizes() == team.unchanged, 2)
+    daemon.notify(team.alerts(team.victim))
+    eventually(lambda: team.sizes()[team.victim]["web"] == 4, what="the victim's own alert")
+
+
+def test_a_policy_is_not_weaker_than_the_defaults(team):
+    """Approvals and dry runs that the policy switches off."""
+    approval = {"above": 1, "for": "15m"}
+    daemon = team.daemon(config={"defaults": {"approval": approval}})
+    attempts = {"none": {"none": True}, "higher": {"above": 100}, "longer": {"above": 0, "for": "1w"}}
+    for name, value in attempts.items():
+        team.plane.admin.create(deployment(team.own, name, 3, None))
+        team.apply(team.policy(name, {**kubernetes(name=name), **rule(approval=value, scaleUp={"by": 4})}))
+        assert team.verdict(name)[0] == "Ready"
+    daemon.notify(team.alerts(team.own))
+    requests = eventually(lambda: len(daemon.records("approval")) >= 3 and daemon.records("approval"), what="all three wait for a person")
+    steadily(lambda: set(team.sizes()[team.own].values()) == {3}, 1)
+    for record in requests:
+        asked, until = (int(time.mktime(time.strptime(record[key][:19], "%Y-%m-%dT%H:%M:%S"))) for key in ("time", "until"))
+        assert until - asked <= 16 * 60, record
+    daemon.write_config({**daemon.config, "defaults": {"dry_run": True}})
+    daemon.reload()
+    team.apply(team.policy("web", {**target(dryRun=False), **rule(match=['alertname="Dry"'])}))
+    assert team.verdict("web")[0] == "Ready"
+    daemon.notify(team.alerts(team.own, name="Dry"))
+    eventually(lambda: any(r["target_name"] == f"{team.own}/web" for r in daemon.records("decision")))
+    steadily(lambda: team.sizes() == {**team.unchanged, team.own: team.sizes()[team.own]} and team.sizes()[team.own]["web"] == 3, 1.5)
+
+
+def test_names_do_not_collide_with_rule_files(team):
+    """A rule file's target and rule keep their names; a policy of these names has its namespace before them."""
+    files = {"targets": {"web": {"kubernetes": {"kind": "Deployment", "namespace": team.victim, "name": "web"}, "min": 1, "max": 9}},
+             "rules": [{"name": "busy", "match": ['alertname="Other"'], "target": "web", "scale_up": {"by": 1}, "max_steps": 1}]}
+    daemon = team.daemon(files)
+    team.apply(team.policy("web"))
+    assert team.verdict("web")[0] == "Ready"
+    assert sorted(r["name"] for r in daemon.get("/api/v1/rules").json["data"]) == sorted(["busy", f"{team.own}/web/busy"])
+    daemon.notify(team.alerts(team.own))
+    eventually(lambda: team.sizes()[team.own]["web"] == 4)
+    assert team.sizes()[team.victim] == team.unchanged[team.victim]
+    assert {r["target"] for r in daemon.records("action")} == {f"kubernetes/default/apps/v1/Deployment/{team.own}/web"}
+
+
+def test_a_policy_cannot_forge_its_age(team):
+    daemon = team.daemon()
+    team.apply(team.policy("first"))
+    assert team.verdict("first")[0] == "Ready"
+    time.sleep(1.1)     # creationTimestamp has whole seconds
+    team.apply(team.policy("second", creationTimestamp="1999-01-01T00:00:00Z"))
+    reason, message = team.verdict("second")
+    assert (reason, f"{team.own}/first" in message) == ("TargetTaken", True)
+    assert team.get("second")["metadata"]["creationTimestamp"] > "2020"
+    assert team.spaces.is_in_force(daemon, "first")
+
+
+def test_an_annotation_forges_nothing(team):
+    """200 KiB of it, with lines of a log, JSON and codes of a terminal."""
+    daemon = team.daemon()
+    forged = 'x\nts=2026-01-01T00:00:00Z level=error msg="forged"\r\n","forged":"\x1b[2J\u202e' + "A" * 200_000
+    team.apply(team.policy("web", annotations={"alertscaler.io/paused": forged}))
+    blocked = eventually(lambda: (c := conditions(team.get("web")).get("Blocked", {})) and c["status"] == "True" and c)
+    assert len(blocked["message"]) < 400 and "\n" not in blocked["message"] and "\x1b" not in blocked["message"]
+    reason = daemon.target(f"{team.own}/web")["paused"]["reason"]
+    assert len(reason) < 300 and "\n" not in reason and "\x1b" not in reason
+    daemon.notify(team.alerts(team.own))
+    steadily(lambda: team.sizes() == team.unchanged, 1)
+    log = daemon.process.log_text()
+    assert "\x1b" not in log and not [line for line in log.splitlines() if line.startswith("ts=2026-01-01")]
+    assert max(map(len, daemon.log_file.read_bytes().splitlines())) < 20_000
+
+
+def test_messages_have_no_secrets_of_the_administrator(team, tenants, tmp_path):  # noqa: F811
+    """The server of queries refuses the query, and repeats the credentials in its answer."""
+    secret, file = "c3VwZXItc2VjcmV0LXRva2Vu", tmp_path / "bearer"
+    file.write_text(secret)
+
+    def refuse(handler):
+        handler.rfile.read(int(handler.headers["Content-Length"]))
+        text = json.dumps({"status": "error", "errorType": "bad_data", "error": f"bad: {handler.headers['Authorization']}"}).encode()
+        handler.send_response(400)
+        handler.send_header("Content-Length", str(len(text)))
+        handler.end_headers()
+        handler.wfile.write(text)
+    tenants.RequestHandlerClass.do_POST = refuse
+    url = f"http://127.0.0.1:{tenants.server_port}" + "/ns/{{ .Namespace }}"
+    daemon = team.daemon(prometheus={"url": url, "http_config": {"authorization": {"credentials_file": str(file)}}})
+    team.apply(team.policy("web", {"rules": [{**LOAD}]}))
+    eventually(lambda: conditions(team.get("web"))["ScalingActive"]["status"] == "False", timeout=90)
+    events = team.plane.admin.get(f"/api/v1/namespaces/{team.own}/events")
+    shown = json.dumps([team.get("web"), events]) + daemon.process.log_text() + daemon.log_file.read_text()
+    assert "bad: " in shown and secret not in shown
+
+
+# Floods.
+
+def read_memory(daemon):
+    """MiB"""
+    with open(f"/proc/{daemon.process.pid}/status", encoding="ascii") as file:
+        return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1]) / 1024
+
+
+def expect_prompt(team, daemon, name):
+    """A new policy of the victim; the seconds until it is in force, as the daemon's log has them."""
+    team.plane.admin.request("DELETE", f"{API}/namespaces/{team.victim}/scalingpolicies/{name}")
+    begun = datetime.datetime.now(datetime.timezone.utc)
+    item = team.plane.admin.post(f"{API}/namespaces/{team.victim}/scalingpolicies", policy(team.victim, name, name))
+    eventually(lambda: daemon.records("policy", uid=item["metadata"]["uid"], event="in_force"), what=f"{name} is in force")
+    lines = re.findall(rf'ts=(\S+) .*"a scaling policy is in force" policy={team.victim}/{name} ', daemon.process.log_text())
+    return (datetime.datetime.fromisoformat(lines[-1].replace("Z", "+00:00")) - begun).total_seconds()
+
+
+@pytest.mark.seconds(600)
+def test_many_large_policies_leave_room_for_others(team):
+    """More than 50 MB of policies of 250 KB."""
+    daemon = team.daemon(config={"prometheus": {"url": "http://127.0.0.1:9"}}, unrestricted_queries=True)
+    rules = [{**LOAD, "name": f"q{i}", "track": {"averageValue": "15", "query": "load + " + "1" * 8100}} for i in range(30)]
+    before = read_memory(daemon)
+    waits = []
+    for i in range(210):
+        team.client.post(f"{API}/namespaces/{team.own}/scalingpolicies", team.policy(f"large-{i}", {**kubernetes(name=f"web-{i}"), "rules": rules}))
+        if i in (20, 120, 209):
+            waits.append(expect_prompt(team, daemon, "web"))
+    reason, message = team.verdict("large-209")
+    assert reason == "LimitExceeded" and "more than 8 MiB" in message
+    grown = read_memory(daemon) - before
+    print(f"210 policies of 250 KB: {grown:.0f} MiB more; policies of others in force after at most {max(waits):.2f} s")
+    assert grown < 200 and max(waits) < 5
+    daemon.notify(team.alerts(team.victim))
+    eventually(lambda: team.sizes()[team.victim]["web"] == 4)
+
+
+def test_a_policy_that_changes_all_the_time_is_slowed_down(team):
+    daemon = team.daemon()
+    team.apply(team.policy("web"))
+    begun, changes, waits = time.monotonic(), 0, []
+    while time.monotonic() - begun < 15:
+        changes += 1
+        team.client.patch(team.path("web"), {"spec": {"target": {"max": 5 + changes % 4}}})
+        if changes % 40 == 20:
+            waits.append(expect_prompt(team, daemon, "web"))
+        time.sleep(max(0, begun + changes / 10 - time.monotonic()))
+    told = daemon.records("policy", namespace=team.own)
+    print(f"{changes} changes, {len(told)} of them in force; others in force after at most {max(waits):.2f} s")
+    assert changes > 40 and len(told) <= 10 and max(waits) < 3
+    generation = team.get("web")["metadata"]["generation"]
+    eventually(lambda: daemon.records("policy", namespace=team.own, generation=generation), what="the last change is in force")
+
+
+def test_a_flood_does_not_push_out_what_is_older(team):
+    """Newer policies of all namespaces are refused then. A ResourceQuota of policies prevents this (docs/policies.md)."""
+    daemon = team.daemon(max_policies=5)
+    expect_prompt(team, daemon, "web")
+    time.sleep(1.1)
+    for i in range(8):
+        team.apply(team.policy(f"flood-{i}", kubernetes(name=f"web-{i}")))
+    assert [team.verdict(f"flood-{i}")[0] for i in range(8)].count("TooManyPolicies") == 4
+    daemon.notify(team.alerts(team.victim))
+    eventually(lambda: team.sizes()[team.victim]["web"] == 4, what="the victim's older policy is in force")
