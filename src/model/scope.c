@@ -44,10 +44,12 @@ bool as_scope_may_meet(const char *left, const char *right)
            memcmp(left_tail + left_size - tail, right_tail + right_size - tail, tail) == 0;
 }
 
-static bool match_any(const char *const *patterns, size_t count, const char *text)
+/* `is_of_policy`: by a pattern with a slash only. */
+static bool match_any(const char *const *patterns, size_t count, const char *text,
+                      bool is_of_policy)
 {
     for (size_t i = 0; i < count; i++) {
-        if (as_scope_match(patterns[i], text))
+        if ((!is_of_policy || strchr(patterns[i], '/')) && as_scope_match(patterns[i], text))
             return true;
     }
     return count == 0;
@@ -64,18 +66,24 @@ static const struct as_scope *scope_find(const struct as_scope *scopes, size_t c
     return credential[0] == '\0' ? &everything : NULL;
 }
 
+static bool match_rule(const struct as_scope *scope, const char *rule)
+{
+    return match_any(scope->rules, scope->rule_count, rule, strchr(rule, '/') != NULL);
+}
+
+/* Names of rule files have no slash. A target without a name may have been a policy's. */
 static bool match_target(const struct as_scope *scope, const char *name, const char *id)
 {
-    return (name && match_any(scope->targets, scope->target_count, name)) ||
-           match_any(scope->targets, scope->target_count, id);
+    const bool is_of_policy = !name || !*name || strchr(name, '/');
+    return (name && match_any(scope->targets, scope->target_count, name, is_of_policy)) ||
+           match_any(scope->targets, scope->target_count, id, is_of_policy);
 }
 
 bool as_scope_allows(const struct as_scope *scopes, size_t count, const char *credential,
                      const char *rule, const char *target_name, const char *target_id)
 {
     const struct as_scope *scope = scope_find(scopes, count, credential);
-    return scope && match_any(scope->rules, scope->rule_count, rule) &&
-           match_target(scope, target_name, target_id);
+    return scope && match_rule(scope, rule) && match_target(scope, target_name, target_id);
 }
 
 bool as_scope_allows_target(const struct as_scope *scopes, size_t count, const char *credential,

@@ -42,6 +42,7 @@
 struct search {
     struct loader *loader;
     const struct as_ruleset *ruleset;
+    bool has_policies; /* whose names only patterns with a slash match */
     size_t compared;
 };
 
@@ -87,6 +88,8 @@ static bool check_list(struct search *search, const struct as_yaml_node *list, b
         char hint[SUGGESTION_SIZE] = "";
         if (search->compared > COMPARED_MAX)
             return false;
+        if (search->has_policies && strchr(pattern, '/'))
+            continue; /* policies come and go */
         if (is_rule ? has_rule(search, pattern) : has_target(search, pattern))
             continue;
         if (!strchr(pattern, '*'))
@@ -147,11 +150,12 @@ static void check_credential(struct search *search, const struct as_yaml_node *c
     const struct as_yaml_node *targets = as_yaml_find(credential, "targets");
     const bool has_rules = check_list(search, rules, true);
     const bool has_targets = check_list(search, targets, false);
-    if (rules && targets && has_rules && has_targets)
+    if (rules && targets && has_rules && has_targets && !search->has_policies)
         check_together(search, credential);
 }
 
-static void check_access_patterns(struct loader *loader, const struct as_ruleset *ruleset)
+static void check_access_patterns(struct loader *loader, const struct as_ruleset *ruleset,
+                                  bool has_policies)
 {
     const struct as_yaml_node *receiver = as_yaml_find(as_yaml_get_root(loader->tree), "receiver");
     const struct as_yaml_node *lists[] = {
@@ -161,7 +165,7 @@ static void check_access_patterns(struct loader *loader, const struct as_ruleset
         as_yaml_find(receiver, "hmac"),
         as_yaml_find(as_yaml_find(receiver, "token_review"), "allow"),
     };
-    struct search search = {.loader = loader, .ruleset = ruleset};
+    struct search search = {.loader = loader, .ruleset = ruleset, .has_policies = has_policies};
     for (size_t i = 0; i < AS_ARRAY_SIZE(lists); i++) {
         for (uint32_t k = 0; lists[i] && k < lists[i]->count; k++)
             check_credential(&search, lists[i]->items[k]);
@@ -678,7 +682,8 @@ static int config_load(struct loading *loading, struct as_config **config_out)
         return AS_CONFIG_INVALID;
     if (loading->settings_tree && !loading->has_other_rules) {
         struct loader loader = make_loader(loading, loading->settings_tree);
-        check_access_patterns(&loader, loading->config->ruleset);
+        check_access_patterns(&loader, loading->config->ruleset,
+                              loading->config->settings.objects.is_enabled);
     }
     *config_out = loading->config;
     loading->config = NULL;

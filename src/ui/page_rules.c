@@ -140,10 +140,10 @@ static void print_last(const struct api_request *request, const struct deeds *de
     page_print_ago(request, deeds->last.at);
     as_buf_printf(out, ": %" PRId32 " \u2192 %" PRId32 ", ", deeds->last.from, deeds->last.to);
     html_element(out, "code", NULL, as_reason_get_word(deeds->last.outcome));
-    if (!is_own && page_may_see_target(request, NULL, deeds->target)) {
+    const char *name = is_own ? NULL : as_engine_find_name(request->view.engine, deeds->target);
+    if (!is_own && page_may_see_target(request, name, deeds->target)) {
         as_buf_append_str(out, " on ");
-        page_link_target(request, out, deeds->target,
-                         as_engine_find_name(request->view.engine, deeds->target));
+        page_link_target(request, out, deeds->target, name);
     }
 }
 

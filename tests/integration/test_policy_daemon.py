@@ -37,12 +37,12 @@ class Plane:
         for name in ("web", "other"):
             control_plane.admin.create(deployment(namespace, name, 3, None))
 
-    def daemon(self, rules=None, start=True, **objects):
+    def daemon(self, rules=None, start=True, flags=(), **objects):
         config = {"clusters": {"default": {"kubeconfig": str(self.kubeconfig)}},
                   "objects": {"enabled": True, "namespaces": [self.namespace], **objects}}
         if not rules:
             config["allow_empty_rules"] = True
-        daemon = self.make_daemon(rules or {"rules": []}, config, start=False)
+        daemon = self.make_daemon(rules or {"rules": []}, config, flags=flags, start=False)
         daemon.config = config
         return daemon.start() if start else daemon
 
@@ -261,3 +261,39 @@ def test_a_namespace_has_its_own_limit(spaces):
     steadily(lambda: sorted(spaces.sizes().values()) == [3, 4], 2)
     eventually(lambda: sorted(spaces.sizes().values()) == [4, 4], what="the other one grows when the window is over")
     assert any(r["output"]["reason"] == "budget" for r in daemon.records("decision"))
+
+
+def test_a_credential_for_rule_files_does_not_reach_policies(spaces, tmp_path):
+    """Patterns without a slash, in notifications, commands, pages and the API; with a slash, and without patterns."""
+    mine, web = f"{spaces.namespace}/*", f"{spaces.namespace}/web"
+    narrowed = {"stars": {"rules": ["*"], "targets": ["*", "kubernetes*"]}, "star": {"targets": ["*"]},
+                "mine": {"rules": [mine], "targets": [mine]}, "whole": {}}
+    tokens = [{"name": name, "file": str(tmp_path / name), "permissions": ["notify", "read", "admin"], **access} for name, access in narrowed.items()]
+    for name in narrowed:
+        (tmp_path / name).write_text(name * 4)
+    daemon = spaces.daemon(start=False, flags=["--web.enable-admin-api"])
+    daemon.write_config({**daemon.config, "receiver": {"tokens": tokens}})
+
+    def become(name):
+        daemon.headers = {"Authorization": f"Bearer {name * 4}"}
+    become("whole")
+    daemon.start()
+    spaces.apply(policy(spaces.namespace))
+    eventually(lambda: spaces.is_in_force(daemon))
+    assert daemon.process.log_text().count("that this matches") == 4, "a pattern with a slash may match a policy that comes"
+    for name in ("star", "stars"):
+        become(name)
+        daemon.notify(spaces.busy())
+        assert daemon.post(f"/api/v1/targets/{web}/pause", {"reason": "not mine"}).status == 403
+        assert all(web not in daemon.get(path).text for path in ("/", "/rules", "/incidents"))
+        assert daemon.get(f"/targets/{web}").status == 404
+    steadily(lambda: spaces.sizes()["web"] == 3, 1)
+    assert {a["outcome"] for n in daemon.notifications() for a in n["alerts"]} == {"forbidden"}
+    for name in ("mine", "whole"):
+        become(name)
+        assert daemon.post(f"/api/v1/targets/{web}/pause", {"reason": "mine"}).ok
+        assert daemon.post(f"/api/v1/targets/{web}/resume", {"reason": "mine"}).ok
+        assert all(web in daemon.get(path).text for path in ("/", "/rules", f"/targets/{web}"))
+    become("mine")
+    daemon.notify(spaces.busy())
+    eventually(lambda: spaces.sizes()["web"] == 4)

@@ -2,6 +2,10 @@
  * What a credential may trigger: names of rules and of targets, with `*` for any text. The engine
  * stores with each incident the credentials that sent it. A rule acts on it only if one of them may
  * trigger that rule on that target. For operators' orders only the targets count.
+ *
+ * The target of a scaling policy is "NAMESPACE/POLICY", its rule "NAMESPACE/POLICY/RULE". A pattern
+ * without a slash never matches them, nor the id of such a target: a credential for rule files does
+ * not reach policies. A credential without patterns reaches everything.
  */
 #ifndef ALERTSCALER_MODEL_SCOPE_H
 #define ALERTSCALER_MODEL_SCOPE_H
@@ -33,7 +37,8 @@ bool as_scope_may_meet(const char *left, const char *right) AS_MUST_USE;
 bool as_scope_allows(const struct as_scope *scopes, size_t count, const char *credential,
                      const char *rule, const char *target_name, const char *target_id) AS_MUST_USE;
 
-/* The same for an order, which has no rule. `target_name` NULL: only the id is known. */
+/* The same for an order, which has no rule. `target_name` NULL or "": only the id is known,
+ * and only a pattern with a slash matches it. */
 bool as_scope_allows_target(const struct as_scope *scopes, size_t count, const char *credential,
                             const char *target_name, const char *target_id) AS_MUST_USE;
 

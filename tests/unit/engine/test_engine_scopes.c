@@ -430,3 +430,47 @@ Test(engine_scopes, a_credential_that_is_taken_away_acts_no_more)
     cr_assert(!strstr(said(&h), "scale web"));
     harness_stop(&h);
 }
+
+static const struct spec of_a_policy = {
+    .targets = {{.name = "shop/web", .address = "web", .min = 1, .up = 60}},
+    .rules = {{.name = "shop/web/slow",
+               .match = {"alertname=Slow"},
+               .target = "shop/web",
+               .up = 2,
+               .max_steps = 1}},
+};
+
+/* Alerts and orders. A target whose policy is gone has no name. */
+Test(engine_scopes, a_pattern_without_a_slash_does_not_reach_a_policy)
+{
+    static const char *const star[] = {"*"}, *const shop[] = {"shop/*"};
+    static const struct as_scope reach[] = {
+        {.credential = "star-rules", .rules = star, .rule_count = 1},
+        {.credential = "star", .targets = star, .target_count = 1},
+        {.credential = "shop", .rules = shop, .rule_count = 1, .targets = shop, .target_count = 1},
+        {.credential = "whole"},
+    };
+    static const char *const narrow[] = {"star-rules", "star"};
+    struct harness h = {.config = {.scopes = reach, .scope_count = AS_ARRAY_SIZE(reach)}};
+    harness_start(&h, &of_a_policy);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(narrow); i++) {
+        send(&h, narrow[i], &slow);
+        cr_said(&h, "said forbidden; answered");
+    }
+    pause(&h, "star", "shop/web");
+    cr_said(&h, "pause web refused for star; answered");
+    pause(&h, "shop", "shop/web");
+    cr_said(&h, "pause web done for shop; answered");
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_RESUME, .target = "shop/web", .who = "star"});
+    cr_said(&h, "resume web refused for star; answered");
+    harness_order(&h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME,
+                                                   .target = "shop/web",
+                                                   .who = "whole"});
+    cr_said(&h, "resume web done for whole; answered; observe web");
+    send(&h, "shop", &slow);
+    cr_said(&h, "said queued; opened; answered; observe web; "
+                "decided web 4>6 scaled by shop/web/slow; scale web 4>6; "
+                "acted web 4>6 applied");
+    harness_stop(&h);
+}

@@ -57,11 +57,23 @@ Test(scope, both_the_rule_and_the_target_must_be_allowed)
 {
     static const char *const web[] = {"web-*", "checkout"};
     static const char *const shop[] = {"shop", "kubernetes/default/shop/*"};
+    static const char *const star[] = {"*"}, *const stars[] = {"*", "kubernetes*"};
+    static const char *const of_shop[] = {"shop/*"};
     static const struct as_scope scopes[] = {
         {.credential = "everything"},
         {.credential = "rules", .rules = web, .rule_count = 2},
         {.credential = "targets", .targets = shop, .target_count = 2},
         {.credential = "both", .rules = web, .rule_count = 2, .targets = shop, .target_count = 2},
+        {.credential = "stars",
+         .rules = star,
+         .rule_count = 1,
+         .targets = stars,
+         .target_count = 2},
+        {.credential = "policies",
+         .rules = of_shop,
+         .rule_count = 1,
+         .targets = of_shop,
+         .target_count = 1},
     };
     static const struct {
         const char *credential, *rule /* NULL: an order */, *name, *id;
@@ -78,6 +90,19 @@ Test(scope, both_the_rule_and_the_target_must_be_allowed)
         {"targets", NULL, "shop", "other", true},
         {"targets", NULL, NULL, "kubernetes/default/shop/Deployment/web", true},
         {"targets", NULL, NULL, "other", false},
+        {"stars", "web", "web", "kubernetes/default/shop/Deployment/web", true},
+        {"stars", "shop/web/busy", "web", "any", false},
+        {"stars", "web", "shop/web", "kubernetes/default/shop/Deployment/web", false},
+        {"stars", NULL, "shop/web", "kubernetes/default/shop/Deployment/web", false},
+        {"stars", NULL, NULL, "kubernetes/default/shop/Deployment/web", false},
+        {"stars", NULL, "", "kubernetes/default/shop/Deployment/web", false},
+        {"policies", "shop/web/busy", "shop/web", "x/y", true},
+        {"policies", "bank/web/busy", "shop/web", "x/y", false},
+        {"policies", "shop/web/busy", "bank/web", "x/y", false},
+        {"policies", NULL, "shop/web", "x/y", true},
+        {"policies", "web", "web", "web", false},
+        {"rules", NULL, "shop/web", "x/y", true},
+        {"everything", "shop/web/busy", "shop/web", "x/y", true},
         {"rules", NULL, "any", "any", true},
         {"removed", NULL, "shop", "shop", false},
         {"", NULL, NULL, "any", true},
