@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -142,6 +143,8 @@ static const double reaction_buckets[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
                                           1,     2.5,  5,     10,   30,  60,   300};
 static const double alert_buckets[] = {1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600};
 
+#define OF_POLICY "namespace", "policy"
+
 #define BUCKETS(array) .buckets = (array), .bucket_count = AS_ARRAY_SIZE(array)
 
 /* The configuration bounds the number of rules and targets, but reloads with new names could grow
@@ -175,7 +178,7 @@ const struct metric_family metric_families[METRIC_COUNT] = {
     [METRIC_DECISIONS] = {"alertscaler_decisions_total",
                           "Decisions in the action log, by winning rule and reason.",
                           METRIC_COUNTER,
-                          {"rule", "reason"},
+                          {"rule", "reason", OF_POLICY},
                           .series_max = RULE_SERIES_MAX},
     [METRIC_ACTIONS] = {"alertscaler_actions_total",
                         "Attempts to change a size, or to read one that failed, by outcome.",
@@ -196,28 +199,28 @@ const struct metric_family metric_families[METRIC_COUNT] = {
     [METRIC_EFFECTS] = {"alertscaler_effects_total",
                         "Actions of alerts whose effect is known, by whether the alert ended.",
                         METRIC_COUNTER,
-                        {"rule", "ended"},
+                        {"rule", "ended", OF_POLICY},
                         .series_max = RULE_SERIES_MAX},
     [METRIC_TIME_TO_READY] = {"alertscaler_time_to_ready_seconds",
                               "Time from an increase to as many being ready as were asked for.",
                               METRIC_HISTOGRAM,
-                              {"rule"},
+                              {"rule", OF_POLICY},
                               RULE_SERIES_MAX,
                               BUCKETS(alert_buckets)},
     [METRIC_TIME_TO_RESOLVE] = {"alertscaler_time_to_resolve_seconds",
                                 "Time from an action to its alert being resolved.",
                                 METRIC_HISTOGRAM,
-                                {"rule"},
+                                {"rule", OF_POLICY},
                                 RULE_SERIES_MAX,
                                 BUCKETS(alert_buckets)},
     [METRIC_DID_NOT_COME] = {"alertscaler_target_did_not_come",
                              "1: an increase was not ready in time; no step up.",
                              METRIC_GAUGE,
-                             {"target"}},
+                             {"target", OF_POLICY}},
     [METRIC_INEFFECTIVE] = {"alertscaler_rule_ineffective",
                             "1: the rule is held on the target, as its last actions did not help.",
                             METRIC_GAUGE,
-                            {"rule", "target"}},
+                            {"rule", "target", OF_POLICY}},
     [METRIC_APPROVALS] = {"alertscaler_approvals_total",
                           "What has become of requests for approvals.",
                           METRIC_COUNTER,
@@ -225,35 +228,35 @@ const struct metric_family metric_families[METRIC_COUNT] = {
     [METRIC_APPROVAL_WAITS_UNTIL] = {"alertscaler_approval_waits_until_timestamp_seconds",
                                      "When a request that waits for an answer runs out.",
                                      METRIC_GAUGE,
-                                     {"rule", "target"}},
+                                     {"rule", "target", OF_POLICY}},
     [METRIC_TARGET_REPLICAS] = {"alertscaler_target_replicas",
                                 "Size of the target when it was last seen.",
                                 METRIC_GAUGE,
-                                {"target"}},
+                                {"target", OF_POLICY}},
     [METRIC_TARGET_DESIRED] = {"alertscaler_target_desired_replicas",
                                "Size that was last decided for the target.",
                                METRIC_GAUGE,
-                               {"target"}},
+                               {"target", OF_POLICY}},
     [METRIC_TARGET_MIN] = {"alertscaler_target_min_replicas",
                            "Lower bound of the target's size, as configured.",
                            METRIC_GAUGE,
-                           {"target"}},
+                           {"target", OF_POLICY}},
     [METRIC_TARGET_MAX] = {"alertscaler_target_max_replicas",
                            "Upper bound of the target's size, as configured.",
                            METRIC_GAUGE,
-                           {"target"}},
+                           {"target", OF_POLICY}},
     [METRIC_TARGET_LOCKED_UNTIL] = {"alertscaler_target_locked_until_timestamp_seconds",
                                     "End of the target's lock (cooldown); 0 where there is none.",
                                     METRIC_GAUGE,
-                                    {"target", "direction"}},
+                                    {"target", "direction", OF_POLICY}},
     [METRIC_TARGET_CONTENDED] = {"alertscaler_target_contended",
                                  "Whether the target is left alone, as others set its size back.",
                                  METRIC_GAUGE,
-                                 {"target"}},
+                                 {"target", OF_POLICY}},
     [METRIC_TARGET_OTHERS] = {"alertscaler_target_others",
                               "Always 1, for each HPA or ScaledObject that aims at the target too.",
                               METRIC_GAUGE,
-                              {"target", "kind", "name"}},
+                              {"target", "kind", "name", OF_POLICY}},
     [METRIC_RULE_VALUE] = {"alertscaler_rule_value",
                            "Value that the rule saw at the last decision, while its alert fires.",
                            METRIC_GAUGE,
@@ -265,27 +268,27 @@ const struct metric_family metric_families[METRIC_COUNT] = {
     [METRIC_RULE_QUERY_ERROR] = {"alertscaler_rule_query_error",
                                  "1: the server refuses a query of the rule.",
                                  METRIC_GAUGE,
-                                 {"rule"}},
+                                 {"rule", OF_POLICY}},
     [METRIC_GROUP_NODES] = {"alertscaler_group_nodes",
                             "Nodes of a node group by the last look, by state.",
                             METRIC_GAUGE,
-                            {"target", "state"}},
+                            {"target", "state", OF_POLICY}},
     [METRIC_GROUP_REQUESTED] = {"alertscaler_group_requested_ratio",
                                 "What pods request, over what the open nodes of a group have.",
                                 METRIC_GAUGE,
-                                {"target", "resource"}},
+                                {"target", "resource", OF_POLICY}},
     [METRIC_GROUP_CLOSED] = {"alertscaler_group_closed",
                              "1: the node group is closed for growth, for this reason.",
                              METRIC_GAUGE,
-                             {"target", "reason"}},
+                             {"target", "reason", OF_POLICY}},
     [METRIC_POOL_PENDING] = {"alertscaler_pool_pending_pods",
                              "Pods that wait, by the last look for this target.",
                              METRIC_GAUGE,
-                             {"target"}},
+                             {"target", OF_POLICY}},
     [METRIC_POOL_UNNEEDED] = {"alertscaler_pool_unneeded_nodes",
                               "Nodes of the target that are unneeded, by the last look.",
                               METRIC_GAUGE,
-                              {"target"}},
+                              {"target", OF_POLICY}},
     [METRIC_CLUSTER_OBJECTS] = {"alertscaler_cluster_objects",
                                 "Objects that are known of a cluster that is watched.",
                                 METRIC_GAUGE,
@@ -444,6 +447,12 @@ const struct metric_family metric_families[METRIC_COUNT] = {
  * Series by their label values. A series stays forever: a counter must not restart.
  */
 
+static bool is_policy_label(const char *label)
+{
+    static const char *const labels[] = {OF_POLICY};
+    return strcmp(label, labels[0]) == 0 || strcmp(label, labels[1]) == 0;
+}
+
 #define KEY_MAX (1 + METRIC_LABELS_MAX * (METRIC_VALUE_MAX + 1))
 
 static size_t metrics_make_key(enum metric metric, const char *const *values, char key_out[KEY_MAX])
@@ -499,7 +508,7 @@ static struct series *series_get(struct as_metrics *metrics, enum metric metric,
     if (family->series_max > 0 && metrics->families[metric].count + 1 >= family->series_max) {
         const char *others[METRIC_LABELS_MAX];
         for (size_t i = 0; family->labels[i]; i++)
-            others[i] = METRIC_OTHER;
+            others[i] = is_policy_label(family->labels[i]) ? "" : METRIC_OTHER;
         size = metrics_make_key(metric, others, key);
         series = metrics_find(metrics, key, size);
     }
@@ -694,10 +703,35 @@ static void count_notification(struct as_metrics *metrics,
                     (double)notification->truncated);
 }
 
+/* The parts of "NAMESPACE/POLICY", and of "NAMESPACE/POLICY/RULE"; "": the name is one of a rule
+ * file. */
+struct policy_words {
+    char id[2 * METRIC_VALUE_MAX + 2], namespace[METRIC_VALUE_MAX + 1];
+    const char *policy;
+};
+
+static void policy_words_read(const char *name, struct policy_words *words_out)
+{
+    const char *slash = strchr(name, '/');
+    *words_out = (struct policy_words){.policy = ""};
+    if (!slash)
+        return;
+    const size_t size = (size_t)(slash - name) + 1 + strcspn(slash + 1, "/");
+    (void)snprintf(words_out->id, sizeof(words_out->id), "%.*s", (int)size, name);
+    (void)snprintf(words_out->namespace, sizeof(words_out->namespace), "%.*s", (int)(slash - name),
+                   name);
+    words_out->policy = words_out->id + (slash - name) + 1;
+}
+
+/* A single rule of a policy has no counts: its policy has. */
 static void count_decision(struct as_metrics *metrics, const struct as_decision_record *record)
 {
     const char *rule = record->output->rule ? record->output->rule : "";
-    metrics_add(metrics, METRIC_DECISIONS, VALUES(rule, as_reason_get_word(record->output->reason)),
+    struct policy_words words;
+    policy_words_read(record->target_name ? record->target_name : "", &words);
+    metrics_add(metrics, METRIC_DECISIONS,
+                VALUES(*words.policy && *rule ? words.id : rule,
+                       as_reason_get_word(record->output->reason), words.namespace, words.policy),
                 1);
 }
 
@@ -728,8 +762,13 @@ static void count_action(struct as_metrics *metrics, const struct as_action_reco
 static void count_effect_evaluation(struct as_metrics *metrics,
                                     const struct as_effect_record *record)
 {
-    const char *const *values = VALUES(record->rule, as_effect_end_get_word(record->end));
-    metrics_add(metrics, METRIC_EFFECTS, values, 1);
+    struct policy_words words;
+    policy_words_read(record->rule, &words);
+    const char *rule = *words.policy ? words.id : record->rule;
+    const char *const *values = VALUES(rule, words.namespace, words.policy);
+    metrics_add(metrics, METRIC_EFFECTS,
+                VALUES(rule, as_effect_end_get_word(record->end), words.namespace, words.policy),
+                1);
     if (record->ready_us >= 0)
         metrics_observe(metrics, METRIC_TIME_TO_READY, values, record->ready_us);
     if (record->resolved_us >= 0)
@@ -864,7 +903,8 @@ struct printing {
     const struct as_view *view;
     struct as_buf *out;
     enum as_metrics_format format;
-    enum metric metric; /* being printed */
+    enum metric metric;     /* being printed */
+    struct policy_words of; /* of the target whose samples are printed */
     bool has_head;
     bool has_process;
     struct process_stats process;
@@ -948,6 +988,10 @@ static void print_sample(struct printing *p, const char *suffix, const struct la
     as_buf_append_str(p->out, suffix);
     for (size_t i = 0; i < label_count; i++)
         print_label(p->out, &labels[i], i == 0);
+    if (*p->of.policy) {
+        print_label(p->out, &(struct label){"namespace", p->of.namespace}, label_count == 0);
+        print_label(p->out, &(struct label){"policy", p->of.policy}, false);
+    }
     as_buf_append_str(p->out, label_count > 0 ? "} " : " ");
     print_double(p->out, value);
     as_buf_append_char(p->out, '\n');
@@ -991,8 +1035,9 @@ static void print_series(struct printing *p)
         struct label labels[METRIC_LABELS_MAX + 1]; /* including `le` */
         size_t count = 0;
         const char *value = series->key + 1;
-        for (; family->labels[count]; count++) {
-            labels[count] = (struct label){family->labels[count], value};
+        for (size_t i = 0; family->labels[i]; i++) {
+            if (*value || !is_policy_label(family->labels[i]))
+                labels[count++] = (struct label){family->labels[i], value};
             value += strlen(value) + 1;
         }
         if (family->type == METRIC_HISTOGRAM)
@@ -1120,6 +1165,7 @@ static void metrics_print_target(void *context, const struct as_target_view *tar
     if (target->config->is_templated && targets->templated++ >= TEMPLATED_TARGETS_MAX)
         return;
     const char *name = target->config->is_templated ? target->id : target->name;
+    policy_words_read(target->config->name, &p->of);
     if (p->metric == METRIC_TARGET_LOCKED_UNTIL)
         print_locks(p, name, target);
     else if (p->metric == METRIC_TARGET_OTHERS)
@@ -1128,6 +1174,7 @@ static void metrics_print_target(void *context, const struct as_target_view *tar
         metrics_print_nodes(p, name, target);
     else if (find_target_value(p->metric, target, &value))
         print_sample(p, "", &(struct label){"target", name}, 1, value);
+    policy_words_read("", &p->of);
 }
 
 static void print_targets(struct printing *p)
@@ -1145,6 +1192,9 @@ static void print_rule(void *context, const struct as_rule_view *view)
     const struct as_action *action = &view->rule->action;
     const struct label labels[] = {{"rule", view->rule->name},
                                    {"target", is_templated ? view->ref->id : view->target->name}};
+    if (strchr(view->rule->name,
+               '/')) /* its status has them: a series is of a rule in error only */
+        return;
     if (is_templated && rules->templated++ >= TEMPLATED_TARGETS_MAX)
         return;
     if (rules->p->metric == METRIC_RULE_VALUE && view->has_value)
@@ -1160,16 +1210,18 @@ static void print_rules(struct printing *p)
         as_engine_visit_rules(p->view->engine, print_rule, &rules);
 }
 
-/* Rules without a query have no series. */
+/* Rules without a query have no series; rules of policies only if the server refuses the query. */
 static void print_query_errors(struct printing *p)
 {
     const struct as_ruleset *ruleset = p->view->ruleset;
     for (size_t i = 0; p->view->engine && ruleset && i < ruleset->rule_count; i++) {
         const struct as_rule *rule = &ruleset->rules[i];
         const bool is_failing = as_query_checks_find_error(p->view->query_checks, rule) != NULL;
-        if (rule->source.query || rule->guard)
+        policy_words_read(rule->name, &p->of);
+        if ((rule->source.query || rule->guard) && (is_failing || !*p->of.policy))
             print_sample(p, "", &(struct label){"rule", rule->name}, 1, is_failing);
     }
+    policy_words_read("", &p->of);
 }
 
 static void print_ineffective_rule(void *context, const struct as_ineffective_view *view)
@@ -1178,8 +1230,10 @@ static void print_ineffective_rule(void *context, const struct as_ineffective_vi
     const bool is_named = *view->target_name && !view->is_templated;
     const struct label labels[] = {{"rule", view->rule},
                                    {"target", is_named ? view->target_name : view->ref->id}};
+    policy_words_read(view->rule, &rules->p->of);
     if (is_named || rules->templated++ < TEMPLATED_TARGETS_MAX)
         print_sample(rules->p, "", labels, AS_ARRAY_SIZE(labels), 1);
+    policy_words_read("", &rules->p->of);
 }
 
 static void print_ineffective(struct printing *p)
@@ -1196,10 +1250,12 @@ static void metrics_print_approval(void *context, const struct as_approval_view 
     const bool is_named = *view->name && !view->is_templated;
     const struct label labels[] = {{"rule", view->state.rule},
                                    {"target", is_named ? view->name : view->target}};
+    policy_words_read(view->state.rule, &rules->p->of);
     if (view->state.answer == AS_APPROVAL_WAITING &&
         (is_named || rules->templated++ < TEMPLATED_TARGETS_MAX))
         print_sample(rules->p, "", labels, AS_ARRAY_SIZE(labels),
                      (double)view->until.us / (double)AS_US_PER_S);
+    policy_words_read("", &rules->p->of);
 }
 
 static void print_approvals(struct printing *p)
@@ -1438,7 +1494,8 @@ static print_fn *const readers[METRIC_COUNT] = {
 void as_metrics_print(struct as_metrics *metrics, const struct as_view *view,
                       enum as_metrics_format format, struct as_buf *out)
 {
-    struct printing p = {.metrics = metrics, .view = view, .out = out, .format = format};
+    struct printing p = {
+        .metrics = metrics, .view = view, .out = out, .format = format, .of = {.policy = ""}};
     p.has_process = process_stats_read(&p.process) == 0;
     for (size_t i = 0; i < METRIC_COUNT; i++) {
         p.metric = (enum metric)i;

@@ -99,7 +99,7 @@ enum metric { /* in printing order */
 
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 
-#define METRIC_LABELS_MAX  3
+#define METRIC_LABELS_MAX  5
 #define METRIC_VALUE_MAX   200 /* bytes of a label's value; longer ones are cut */
 #define METRIC_BUCKETS_MAX 14
 #define METRIC_OTHER       "other"
@@ -108,7 +108,8 @@ struct metric_family {
     const char *name; /* of a counter: ends in _total */
     const char *help; /* contains no ", \ or newline */
     enum metric_type type;
-    const char *labels[METRIC_LABELS_MAX + 1]; /* ends with NULL */
+    /* Ends with NULL; `namespace` and `policy` are of scaling policies only. */
+    const char *labels[METRIC_LABELS_MAX + 1];
     size_t series_max;     /* then the first label is "other"; 0: no value comes from outside */
     const double *buckets; /* of a histogram, ascending */
     size_t bucket_count;

@@ -616,6 +616,56 @@ Test(metrics, show_rules_whose_queries_fail)
     expect_line("alertscaler_rule_query_error{rule=\"slow\"} 0");
 }
 
+/* The target `checkout` with its rule `slow`, as a policy of namespace `shop`. */
+static void name_policy(void)
+{
+    struct as_target_config *target = &world.ruleset->targets[0];
+    struct as_rule *rule = &world.ruleset->rules[0];
+    free((char *)(uintptr_t)target->name);
+    free((char *)(uintptr_t)rule->name);
+    target->name = as_xstrdup("shop/checkout");
+    rule->name = as_xstrdup("shop/checkout/slow");
+}
+
+#define OF_CHECKOUT ",namespace=\"shop\",policy=\"checkout\"}"
+
+Test(metrics, of_policies_have_their_namespace_and_no_series_of_single_rules)
+{
+    static const char *const lines[] = {
+        "alertscaler_target_replicas{target=\"shop/checkout\"" OF_CHECKOUT " 6",
+        "alertscaler_target_max_replicas{target=\"shop/checkout\"" OF_CHECKOUT " 20",
+        "alertscaler_target_contended{target=\"shop/checkout\"" OF_CHECKOUT " 0",
+        "alertscaler_decisions_total{rule=\"shop/checkout\",reason=\"scaled\"" OF_CHECKOUT " 1",
+        "alertscaler_effects_total{rule=\"shop/checkout\",ended=\"resolved\"" OF_CHECKOUT " 1",
+        "alertscaler_time_to_ready_seconds_count{rule=\"shop/checkout\"" OF_CHECKOUT " 1",
+        "alertscaler_target_replicas{target=\"kubernetes/default/apps/v1/Deployment/shop/cart\"} 8",
+        "alertscaler_effects_total{rule=\"each\",ended=\"unknown\"} 1",
+    };
+    name_policy();
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
+    world_notify(&world, AS_ALERT_FIRING, "Each", "cart");
+    follow("shop/checkout/slow", AS_EVALUATION_RESOLVED, 12 * AS_US_PER_S, 90 * AS_US_PER_S);
+    follow("each", AS_EVALUATION_UNKNOWN, -1, -1);
+    print(AS_METRICS_TEXT);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(lines); i++)
+        expect_line(lines[i]);
+    expect_none("alertscaler_rule_");
+    expect_none("shop/checkout/slow");
+    cr_assert_eq(run_promtool(), 0);
+}
+
+Test(metrics, of_a_policy_show_a_single_rule_while_its_query_fails)
+{
+    name_policy();
+    world_refuse_query(&world, 0, "sun(x)", "unknown function");
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_rule_query_error{rule=\"shop/checkout/slow\"" OF_CHECKOUT " 1");
+    as_query_checks_note(world.query_checks, "sun(x)", AS_QUERY_ACCEPTED, "");
+    print(AS_METRICS_TEXT);
+    expect_none("alertscaler_rule_query_error{");
+}
+
 Test(metrics, count_reviews_of_policies)
 {
     print(AS_METRICS_TEXT);
