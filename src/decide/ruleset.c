@@ -328,6 +328,9 @@ bool as_source_is_asked(const struct as_source *source)
  *
  * A lookup costs the alert's labels and the rules found under them; rules without a key are tried
  * for every alert. A rule is found at most once, because an alert has one value per name.
+ *
+ * A confined rule is also stored under a key of its own matchers, in a list that is read only for
+ * an alert without a rule: to say that the label of the namespace alone does not match.
  */
 
 struct rule_list {
@@ -338,7 +341,7 @@ struct rule_list {
 struct value_entry {
     char *value;
     uint32_t sharers; /* rules that could use it as key */
-    struct rule_list rules;
+    struct rule_list rules, confined;
     UT_hash_handle hh;
 };
 
@@ -353,6 +356,7 @@ struct as_rule_index {
     struct name_entry *names;
     struct rule_list keyless;
     struct rule_list matches; /* the last answer */
+    size_t turn;              /* of confined rules that share a key: where to begin */
 };
 
 static void ruleset_append(struct rule_list *list, uint32_t rule)
@@ -404,15 +408,14 @@ static void count_sharers(struct as_rule_index *index, const struct as_rule *rul
     }
 }
 
-/* Stores the rule under the matcher whose most common word has the fewest rules. */
-static void insert(struct as_rule_index *index, uint32_t number)
+/* Of the first matchers the one whose most common word has the fewest rules. False: none can be a
+ * key. */
+static bool find_best_key(struct as_rule_index *index, const struct as_rule *rule, size_t count,
+                          struct as_matcher_values *best_out, const char **name_out)
 {
-    const struct as_rule *rule = &index->ruleset->rules[number];
-    struct as_matcher_values best = {.text = NULL};
-    const char *best_name = NULL;
     uint32_t best_cost = UINT32_MAX;
 
-    for (size_t i = 0; i < rule->matcher_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct as_matcher_values words = {.text = NULL};
         uint32_t cost = 0;
         if (!find_key(&rule->matchers[i], &words))
@@ -422,25 +425,40 @@ static void insert(struct as_rule_index *index, uint32_t number)
             cost = sharers > cost ? sharers : cost;
         }
         if (cost < best_cost) {
-            struct as_matcher_values worse = best;
-            best = words;
+            struct as_matcher_values worse = *best_out;
+            *best_out = words;
             words = worse;
-            best_name = rule->matchers[i].name;
+            *name_out = rule->matchers[i].name;
             best_cost = cost;
         }
         as_matcher_values_deinit(&words);
     }
-    for (size_t k = 0; k < best.count; k++)
-        ruleset_append(&take_entry(index, best_name, best.items[k])->rules, number);
-    if (!best.text)
+    return best_out->text != NULL;
+}
+
+/* Stores the rule under its best key. */
+static void insert(struct as_rule_index *index, uint32_t number)
+{
+    const struct as_rule *rule = &index->ruleset->rules[number];
+    AS_CLEANUP(as_matcher_values_deinit) struct as_matcher_values best = {.text = NULL};
+    AS_CLEANUP(as_matcher_values_deinit) struct as_matcher_values own = {.text = NULL};
+    const char *name = NULL;
+
+    if (!find_best_key(index, rule, rule->matcher_count, &best, &name))
         ruleset_append(&index->keyless, number);
-    as_matcher_values_deinit(&best);
+    for (size_t k = 0; k < best.count; k++)
+        ruleset_append(&take_entry(index, name, best.items[k])->rules, number);
+    if (!rule->is_confined || !find_best_key(index, rule, rule->matcher_count - 1, &own, &name))
+        return;
+    for (size_t k = 0; k < own.count; k++)
+        ruleset_append(&take_entry(index, name, own.items[k])->confined, number);
 }
 
 static void free_value(struct name_entry *name, struct value_entry *value)
 {
     HASH_DEL(name->values, value);
     free(value->rules.items);
+    free(value->confined.items);
     free(value->value);
     free(value);
 }
@@ -463,7 +481,7 @@ static void prune(struct as_rule_index *index)
 
     HASH_ITER (hh, index->names, name, next_name) {
         HASH_ITER (hh, name->values, value, next_value) {
-            if (value->rules.count == 0)
+            if (value->rules.count + value->confined.count == 0)
                 free_value(name, value);
         }
         if (!name->values)
@@ -561,4 +579,47 @@ size_t as_rule_index_match(struct as_rule_index *index, const struct as_labels *
         qsort(matches->items, matches->count, sizeof(*matches->items), compare_numbers);
     *rules_out = matches->items;
     return matches->count;
+}
+
+/* All matchers match, but for the last one, which was added. */
+static bool is_confined_from(const struct as_rule *rule, const struct wanted *wanted)
+{
+    const size_t own = rule->matcher_count - 1;
+    bool matches = includes_receiver(rule, wanted);
+    for (size_t k = 0; k < own && matches; k++)
+        matches = as_matcher_match(&rule->matchers[k], wanted->labels);
+    return matches && !as_matcher_match(&rule->matchers[own], wanted->labels);
+}
+
+static void try_confined(struct as_rule_index *index, const struct rule_list *candidates,
+                         const struct wanted *wanted, size_t *left_io)
+{
+    for (size_t i = 0; i<candidates->count && * left_io> 0; i++, (*left_io)--) {
+        const uint32_t number = candidates->items[(index->turn + i) % candidates->count];
+        if (is_confined_from(&index->ruleset->rules[number], wanted))
+            ruleset_append(&index->matches, number);
+    }
+}
+
+size_t as_rule_index_match_confined(struct as_rule_index *index, const struct as_labels *labels,
+                                    const char *const *receivers, size_t receiver_count,
+                                    const uint32_t **rules_out)
+{
+    const struct wanted wanted = {labels, receivers, receiver_count};
+    size_t left = AS_RULE_NEAR_MAX;
+
+    index->matches.count = 0;
+    for (uint32_t i = 0; i < labels->count; i++) {
+        struct name_entry *name;
+        struct value_entry *value = NULL;
+        HASH_FIND_STR(index->names, labels->items[i].name, name);
+        if (name)
+            HASH_FIND_STR(name->values, labels->items[i].value, value);
+        if (value)
+            try_confined(index, &value->confined, &wanted, &left);
+    }
+    if (left == 0)
+        index->turn += AS_RULE_NEAR_MAX;
+    *rules_out = index->matches.items;
+    return index->matches.count;
 }

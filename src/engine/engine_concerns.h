@@ -169,7 +169,8 @@ struct concern {
     ROW(UNREGISTERED, unregistered)                                                                \
     ROW(ROLLOUTS, rollouts)                                                                        \
     ROW(BLOCKS, blocks)                                                                            \
-    ROW(TEMPLATES, templates)
+    ROW(TEMPLATES, templates)                                                                      \
+    ROW(UNMATCHED, unmatched)
 
 #define CONCERN_ID(ID, name) CONCERN_##ID,
 enum concern_id { ENGINE_CONCERNS(CONCERN_ID) CONCERN_COUNT };
@@ -629,5 +630,13 @@ void trace_phase(struct as_engine *engine, const struct target *target, enum pha
 
 /* The effects of the step, in order. */
 void trace_effects(struct as_engine *engine);
+
+/*
+ * Alerts that the rules of policies match but for the label of the namespace.
+ */
+
+/* No rule matches the alert of a notification. */
+void unmatched_note(struct as_engine *engine, const struct as_labels *labels,
+                    const char *const *receivers, size_t receiver_count);
 
 #endif

@@ -372,7 +372,11 @@ static struct as_alert_outcome incident_open(struct as_engine *engine, struct ca
     struct incident *incident = incident_new(engine, cause, alert, owner, true);
     switch (bindings_make(engine, incident, alert->labels, alert->annotations)) {
     case BIND_OK: break;
-    case BIND_NO_RULE: incident_free(incident); return outcome_of(AS_REASON_NO_RULE);
+    case BIND_NO_RULE:
+        incident_free(incident);
+        if (cause->notification && !as_labels_are_own(alert->labels))
+            unmatched_note(engine, alert->labels, alert->receivers, alert->receiver_count);
+        return outcome_of(AS_REASON_NO_RULE);
     case BIND_DISABLED: incident_free(incident); return outcome_of(AS_REASON_RULE_DISABLED);
     case BIND_NOT_ALLOWED: incident_free(incident); return outcome_of(AS_REASON_TARGET_NOT_ALLOWED);
     case BIND_FORBIDDEN: incident_free(incident); return outcome_of(AS_REASON_FORBIDDEN);

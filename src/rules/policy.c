@@ -561,6 +561,15 @@ static const struct schema_field status_rule_fields[] = {
     {0}};
 static const struct schema status_rule = {.name = "status.rules", .fields = status_rule_fields};
 
+static const struct schema_field status_unmatched_fields[] = {
+    {.key = "alerts", .type = SCHEMA_INT, .about = "How many alerts of notifications, in all."},
+    {.key = "lastAlert", .type = SCHEMA_STRING, .about = "The name of the last alert."},
+    {.key = "rule", .type = SCHEMA_STRING, .about = "The rule that the last alert would match."},
+    {.key = "message", .type = SCHEMA_TEXT, .about = "The reason, in a sentence."},
+    {0}};
+static const struct schema status_unmatched = {.name = "status.unmatched",
+                                               .fields = status_unmatched_fields};
+
 static const struct schema_field status_fields[] = {
     {.key = "observedGeneration",
      .type = SCHEMA_INT,
@@ -583,6 +592,10 @@ static const struct schema_field status_fields[] = {
      .map = &status_decision,
      .about = "The last decision about the target."},
     {.key = "rules", .type = SCHEMA_MAPS, .map = &status_rule, .about = "What each rule wants."},
+    {.key = "unmatched",
+     .type = SCHEMA_MAP,
+     .map = &status_unmatched,
+     .about = "Alerts that match a rule, but for the label of the policy's namespace."},
     {0}};
 
 /* metav1.Condition: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/ */

@@ -639,6 +639,7 @@ static void add_namespace_matcher(const char *label, const char *namespace, stru
         as_xrealloc_array(rule->matchers, rule->matcher_count + 1, sizeof(*rule->matchers));
     rule->matchers[rule->matcher_count++] = (struct as_matcher){
         .name = as_xstrdup(label), .value = as_xstrdup(namespace), .op = AS_MATCHER_EQUAL};
+    rule->is_confined = true;
 }
 
 static void tighten(const struct as_settings *settings, const char *namespace,

@@ -817,6 +817,22 @@ static void report_write_address(struct as_json_writer *json, const struct as_ta
     report_write_text(json, "target", text, TEXT_MAX);
 }
 
+/* Alerts that the namespace alone keeps from the rules: authors miss the label, or its value. */
+static void write_unmatched(struct as_json_writer *json, const struct policy_status *status)
+{
+    const struct as_unmatched_view *unmatched = &status->target.unmatched;
+    if (!status->has_target || unmatched->alerts == 0)
+        return;
+    as_json_write_key(json, "unmatched");
+    as_json_begin_object(json);
+    as_json_write_member_i64(json, "alerts", unmatched->alerts);
+    report_write_text(json, "lastAlert", unmatched->last_alert, TEXT_MAX);
+    as_json_write_member(json, "message",
+                         "Alerts match a rule, but they do not have the label of this namespace.");
+    report_write_text(json, "rule", get_rule_name(status, unmatched->rule), TEXT_MAX);
+    as_json_end_object(json);
+}
+
 /* Ascending keys, as the writer wants them. */
 static void report_write_status(struct as_json_writer *json, const struct policy_status *status)
 {
@@ -854,6 +870,7 @@ static void report_write_status(struct as_json_writer *json, const struct policy
         as_json_write_member_i64(json, "size", target->replicas);
     if (status->config)
         report_write_address(json, status->config);
+    write_unmatched(json, status);
     if (rule_print_value(report_find_last_rule(status), text))
         as_json_write_member(json, "value", text);
     as_json_end_object(json);

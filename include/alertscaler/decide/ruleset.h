@@ -121,6 +121,7 @@ struct as_rule {
     bool is_always; /* no alert: it has no matchers, and its incident never ends */
     struct as_matcher *matchers;
     size_t matcher_count;
+    bool is_confined; /* the last matcher is the label of its policy's namespace, and was added */
     char **receivers; /* count 0: any */
     size_t receiver_count;
     uint32_t target; /* index into targets */
@@ -184,6 +185,16 @@ struct as_rule_index *as_rule_index_free(struct as_rule_index *index);
 size_t as_rule_index_match(struct as_rule_index *index, const struct as_labels *labels,
                            const char *const *receivers, size_t receiver_count,
                            const uint32_t **rules_out);
+
+/*
+ * The confined rules that the alert matches but for the added matcher. Only rules with an equality
+ * matcher of their own are found. Of rules that share their matchers, at most
+ * AS_RULE_NEAR_MAX are compared, others at the next call. As above.
+ */
+#define AS_RULE_NEAR_MAX 100
+size_t as_rule_index_match_confined(struct as_rule_index *index, const struct as_labels *labels,
+                                    const char *const *receivers, size_t receiver_count,
+                                    const uint32_t **rules_out);
 
 AS_DEFINE_CLEANUP(struct as_rule_index *, as_rule_index_free)
 

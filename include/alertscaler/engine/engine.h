@@ -300,6 +300,10 @@ struct as_target_view {
     const struct as_pool_seen *nodes; /* by the last look; NULL: nothing, or no alert fires */
     bool did_not_come;                /* an increase did not come, or not in time: no step up */
     int32_t ready;                    /* pods of a workload with ready_timeout; -1: not known */
+    struct as_unmatched_view {
+        int64_t alerts; /* in notifications, since this generation is in force; 0: none */
+        const char *last_alert, *rule; /* the last one's `alertname`, and the rule */
+    } unmatched; /* of a policy: alerts that its rules match but for the label of the namespace */
 };
 typedef void as_target_visit_fn(void *context, const struct as_target_view *view);
 /* Appends the state of the target with this id, as the rows of engine/state.h print it. False:

@@ -106,6 +106,42 @@ Test(policy_set, alerts_need_the_label_of_the_namespace)
     as_policy_set_free(set);
 }
 
+/* Whose rules are named for an alert that has not their label: a bounded part, then others. */
+Test(policy_set, of_rules_that_the_namespace_alone_keeps_from_an_alert_all_are_found_in_turn)
+{
+    enum { POLICIES = 250 };
+    struct as_settings settings = make_settings();
+    struct as_policy_set *set = as_policy_set_new();
+    static bool is_found[POLICIES + 1];
+    const struct as_label pairs[] = {{"alertname", "Up"}, {"namespace", "other"}};
+    AS_CLEANUP(as_labels_free_p) struct as_labels *labels = NULL;
+    const uint32_t *rules;
+    size_t all_found = 0;
+    settings.objects.max_policies = 2 * POLICIES;
+    for (int i = 0; i < POLICIES; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "shop-%03d", i);
+        (void)put_object(set, name, "web", i, 1, "", TARGET, RULE);
+    }
+    (void)put_object(
+        set, "any", "web", POLICIES, 1, "", TARGET,
+        "{\"name\":\"up\",\"match\":[\"alertname=~\\\"U.*\\\"\"],\"scaleUp\":{\"by\":1}}");
+    struct as_rule_index *index = as_rule_index_new(join(set, &settings, &no_files, 0));
+    cr_assert_eq(as_labels_new(pairs, 2, &labels), 0);
+    cr_expect_eq(as_rule_index_match(index, labels, NULL, 0, &rules), 0);
+    for (int call = 0; call < 3; call++) {
+        const size_t count = as_rule_index_match_confined(index, labels, NULL, 0, &rules);
+        cr_assert_eq(count, AS_RULE_NEAR_MAX);
+        for (size_t i = 0; i < count; i++) {
+            all_found += !is_found[rules[i]];
+            is_found[rules[i]] = true;
+        }
+    }
+    cr_expect_eq(all_found, POLICIES, "%zu", all_found);
+    as_rule_index_free(index);
+    as_policy_set_free(set);
+}
+
 /* Each row is a policy that the administrator does not allow. */
 Test(policy_set, refuses_what_the_administrator_does_not_allow)
 {

@@ -26,6 +26,8 @@ static const struct as_settings settings = {
                 .min_every_us = 15 * AS_US_PER_S},
 };
 
+static struct as_settings own_settings;
+static const struct as_settings *used_settings;
 static struct as_policy_set *set;
 static const struct as_ruleset *ruleset;
 static struct as_engine *engine;
@@ -47,6 +49,7 @@ static struct tree shown;
 
 static void setup(void)
 {
+    used_settings = &settings;
     set = as_policy_set_new();
     reports = as_policy_reports_new();
     engine = NULL;
@@ -169,7 +172,7 @@ static void join(void)
 {
     ruleset = as_policy_set_join(
         set, &(struct as_policy_join){
-                 .settings = &settings, .files = &no_files, .now = mono, .is_complete = true});
+                 .settings = used_settings, .files = &no_files, .now = mono, .is_complete = true});
     const struct as_engine_config config = {
         .incident_expiry_us = AS_US_PER_DAY, .stale_window_us = AS_US_PER_MIN, .seed = 1};
     if (engine) {
@@ -218,12 +221,12 @@ static void advance(int64_t us)
     mono.us = end;
 }
 
-static void notify(const char *alertname)
+static void notify_of(const char *alertname, const char *namespace)
 {
-    const struct as_label pairs[] = {{"alertname", alertname}, {"namespace", "shop"}};
+    const struct as_label pairs[] = {{"alertname", alertname}, {"namespace", namespace}};
     AS_CLEANUP(as_labels_free_p) struct as_labels *labels = NULL;
     AS_CLEANUP(as_labels_free_p) struct as_labels *annotations = NULL;
-    cr_assert_eq(as_labels_new(pairs, 2, &labels), 0);
+    cr_assert_eq(as_labels_new(pairs, namespace ? 2 : 1, &labels), 0);
     cr_assert_eq(as_labels_new(NULL, 0, &annotations), 0);
     struct as_alert alert = {.status = AS_ALERT_FIRING,
                              .digest = as_labels_get_digest(labels),
@@ -243,6 +246,11 @@ static void notify(const char *alertname)
                                            .id = "N0000000000000000000000001"};
     step((struct as_event){
         .kind = AS_EVENT_NOTIFICATION, .call_id = 1, .notification = &notification});
+}
+
+static void notify(const char *alertname)
+{
+    notify_of(alertname, "shop");
 }
 
 /* The API server has what was written. */
@@ -605,4 +613,36 @@ Test(policy_report, an_outage_of_all_policies_is_reported_in_small_steps, .timeo
     cr_expect_leq(most, AS_POLICY_REPORTS_A_STEP, "%u in a step", most);
     cr_expect_geq(first - begun, AS_POLICY_METRIC_GAP_US);
     cr_expect_leq(mono.us - first, 2 * AS_POLICY_ROUND_US, "%lld us", (long long)(mono.us - first));
+}
+
+/* An alert with another label of the namespace, or without it. */
+Test(policy_report, names_an_alert_that_the_namespace_alone_keeps_from_a_rule)
+{
+    own_settings = settings;
+    own_settings.objects.enforces_namespace_label = true;
+    used_settings = &own_settings;
+    start("", ALERT_RULE);
+    show("web", 3, "", ALERT_RULE);
+    cr_expect_null(tree_find(shown.root, "unmatched"));
+    notify_of("Up", "bank");
+    notify_of("Up", NULL);
+    notify_of("Down", "bank");
+    cr_expect_eq(replicas, 4);
+    advance(AS_US_PER_MIN + AS_POLICY_ROUND_US);
+    look();
+    cr_assert_eq(writes, 2);
+    cr_expect_eq(urgent_writes, 1);
+    const struct tree_value *unmatched = tree_find(shown.root, "unmatched");
+    int64_t alerts = 0;
+    cr_assert(unmatched, "%s", written);
+    cr_expect(tree_get_i64(tree_find(unmatched, "alerts"), 0, 9, &alerts) && alerts == 2, "%s",
+              written);
+    cr_expect_str_eq(tree_find_text(unmatched, "lastAlert"), "Up");
+    cr_expect_str_eq(tree_find_text(unmatched, "rule"), "up");
+    put_object("web", 4, "", ALERT_RULE, written);
+    join();
+    look();
+    cr_expect_null(tree_find(shown.root, "unmatched"), "a new generation: %s", written);
+    notify_of("Up", "shop");
+    cr_expect_eq(replicas, 6);
 }
