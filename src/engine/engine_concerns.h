@@ -573,6 +573,9 @@ void commands_end(struct target *target, const struct intent *intent);
 void limits_deinit(struct as_engine *engine);
 /* True: the change would exceed a limit now; the target waits for its turn. */
 bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from, int32_t to);
+/* The limit that has refused the target's last change, if it is that of its namespace. */
+struct as_namespace_limit_view limits_get_view(const struct as_engine *engine,
+                                               const struct target *target);
 /* Whether the target, which waits, has a place for an action now. */
 bool limits_have_place(struct as_engine *engine, const struct target *target);
 void limits_note_begun(struct as_engine *engine, struct target *target, int32_t from, int32_t to);

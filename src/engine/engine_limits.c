@@ -40,6 +40,7 @@ struct turn { /* of a target in the limits; in the queue while it waits for a pl
     bool is_waiting;
     bool is_current;    /* set by the last decision, or the present one */
     bool lacks_removal; /* waits for the removal limit: needs no place for an action */
+    bool is_of_space;   /* the last refusal was by the limit of its namespace */
     char *party;        /* a narrowed credential that alone causes it, or the namespace of its
                            policy; NULL: none */
     uint32_t round;     /* with a party: so many of its targets waited before it */
@@ -336,7 +337,8 @@ bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from
 {
     const size_t kind = get_kind(target);
     struct turn *turn = get_turn(target);
-    if (get_namespace_time(engine, target).us > engine->mono.us)
+    turn->is_of_space = get_namespace_time(engine, target).us > engine->mono.us;
+    if (turn->is_of_space)
         return true;
     count_size(engine, target);
     move_windows(engine);
@@ -387,6 +389,17 @@ void limits_note_ended(struct as_engine *engine, struct target *target, int32_t 
     }
     if (gives_back)
         call_waiting(engine);
+}
+
+struct as_namespace_limit_view limits_get_view(const struct as_engine *engine,
+                                               const struct target *target)
+{
+    const struct as_limits *limits = &engine->config.limits;
+    if (!limits_get_namespace(target) || !get_turn(target)->is_of_space)
+        return (struct as_namespace_limit_view){.namespace = NULL};
+    return (struct as_namespace_limit_view){.namespace = limits_get_namespace(target),
+                                            .actions = limits->namespace_actions_max,
+                                            .per_us = limits->namespace_actions_per_us};
 }
 
 /* When `too_much` has left the window. If the window has less, all claims must first pass through

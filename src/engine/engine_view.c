@@ -102,6 +102,8 @@ static struct as_target_view make_view(const struct as_engine *engine, const str
             view.next_try =
                 (struct as_moment){target->retry, {wall.us + (target->retry.us - now.us)}};
     }
+    if (view.last_decision && view.last_reason == AS_REASON_BUDGET)
+        view.namespace_limit = limits_get_view(engine, target);
     FOR_CONCERNS (engine, concern)
         if (concern->fill_view)
             concern->fill_view(target, now, wall, &view);

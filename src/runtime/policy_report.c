@@ -28,6 +28,7 @@
 
 #define TEXT_MAX    ((size_t)1000) /* bytes of a message; of conditions: */
 #define MESSAGE_MAX ((size_t)32000)
+#define TEXT_SIZE   1000 /* of the meaning of a reason */
 #define TREE_MEMORY ((size_t)16 * 1024 * 1024)
 
 enum condition_kind {
@@ -611,12 +612,30 @@ static bool is_limit(enum as_reason reason)
            reason == AS_REASON_RATE_LIMITED || reason == AS_REASON_BUDGET;
 }
 
+/* The meaning of a reason; of `budget` with the limit, if it is that of the namespace. */
+static const char *report_explain(const struct policy_status *status, enum as_reason code,
+                                  char text_out[TEXT_SIZE])
+{
+    const struct as_namespace_limit_view *limit = &status->target.namespace_limit;
+    char per[AS_DURATION_SIZE];
+    if (code != AS_REASON_BUDGET || !limit->namespace)
+        return as_reason_get_meaning(code);
+    as_duration_print(limit->per_us, per);
+    (void)snprintf(text_out, TEXT_SIZE,
+                   "The limit of namespace %s is used up: %" PRIu32 " action%s in %s "
+                   "(`objects.limits`).",
+                   limit->namespace, limit->actions, limit->actions == 1 ? "" : "s", per);
+    return text_out;
+}
+
 static void judge_limited(struct policy_status *status)
 {
     const struct as_target_view *target = &status->target;
+    char text[TEXT_SIZE];
     if (is_in_force(status->policy) && status->has_target && target->last_decision &&
         is_limit(target->last_reason))
-        set_by_code(status, CONDITION_SCALING_LIMITED, true, target->last_reason, NULL);
+        set_by_code(status, CONDITION_SCALING_LIMITED, true, target->last_reason,
+                    report_explain(status, target->last_reason, text));
     else
         set_condition(status, CONDITION_SCALING_LIMITED, false, "NotLimited", "");
 }
@@ -734,13 +753,13 @@ static void report_write_conditions(struct as_json_writer *json, const struct po
 static void write_decision(struct as_json_writer *json, const struct policy_status *status)
 {
     const struct as_target_view *target = &status->target;
-    char text[AS_RFC3339_SIZE], reason[AS_POLICY_WORD_SIZE];
+    char text[AS_RFC3339_SIZE], reason[AS_POLICY_WORD_SIZE], meaning[TEXT_SIZE];
     if (!status->has_target || !target->last_decision)
         return;
     as_json_write_key(json, "lastDecision");
     as_json_begin_object(json);
     as_json_write_member(json, "id", target->last_decision);
-    as_json_write_member(json, "message", as_reason_get_meaning(target->last_reason));
+    as_json_write_member(json, "message", report_explain(status, target->last_reason, meaning));
     as_json_write_member(json, "reason",
                          as_policy_spell(as_reason_get_word(target->last_reason), reason));
     if (target->last_rule)
@@ -778,7 +797,7 @@ static void write_rule(struct as_json_writer *json, const struct policy_status *
     const struct as_rule_view *seen = &rule->seen;
     const bool is_winner =
         status->target.last_rule && strcmp(status->target.last_rule, rule->rule->name) == 0;
-    char text[AS_NUMBER_SIZE], reason[AS_POLICY_WORD_SIZE];
+    char text[AS_NUMBER_SIZE], reason[AS_POLICY_WORD_SIZE], meaning[TEXT_SIZE];
     const bool is_decided = seen->rule && status->target.last_decision;
     /* `scaled` is the reason of the decision: it is known of the rule that won. */
     const enum as_reason code =
@@ -793,7 +812,7 @@ static void write_rule(struct as_json_writer *json, const struct policy_status *
     if (rule->error)
         report_write_text(json, "message", rule->error, TEXT_MAX);
     else if (has_reason)
-        as_json_write_member(json, "message", as_reason_get_meaning(code));
+        as_json_write_member(json, "message", report_explain(status, code, meaning));
     as_json_write_member(json, "name", get_rule_name(status, rule->rule->name));
     if (rule->error)
         as_json_write_member(json, "reason", "QueryRefused");

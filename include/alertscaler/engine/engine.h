@@ -300,6 +300,11 @@ struct as_target_view {
     const struct as_pool_seen *nodes; /* by the last look; NULL: nothing, or no alert fires */
     bool did_not_come;                /* an increase did not come, or not in time: no step up */
     int32_t ready;                    /* pods of a workload with ready_timeout; -1: not known */
+    struct as_namespace_limit_view {
+        const char *namespace; /* NULL: none, or the last reason is not `budget` */
+        uint32_t actions;      /* that may begin within: */
+        int64_t per_us;
+    } namespace_limit; /* that has refused the last change */
     struct as_unmatched_view {
         int64_t alerts; /* in notifications, since this generation is in force; 0: none */
         const char *last_alert, *rule; /* the last one's `alertname`, and the rule */

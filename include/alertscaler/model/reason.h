@@ -54,7 +54,7 @@
       "A scale-down needs proof that monitoring works: from the rule's guard, or the watchdog.")   \
     X(AS_REASON_UNCONFIRMED, "unconfirmed",                                                        \
       "The rule's alert was not reported as firing since the last scale-down.")                    \
-    X(AS_REASON_BUDGET, "budget", "A limit over all targets is used up.")                          \
+    X(AS_REASON_BUDGET, "budget", "A limit over all targets, or of the namespace, is used up.")    \
     X(AS_REASON_NEEDS_APPROVAL, "needs_approval", "It waits until a person approves it.")          \
     X(AS_REASON_NOT_APPROVED, "not_approved",                                                      \
       "A person denied it, or nobody approved it in time.")                                        \

@@ -38,6 +38,7 @@ static double load;         /* the answer to queries */
 static const char *failure; /* instead of an answer; NULL: none */
 static enum as_reason scale_result;
 static bool is_dry_run;
+static uint32_t space_actions; /* the limit of a namespace, in 4 minutes; 0: none */
 static struct as_query_checks *query_checks;
 
 static char written[64 * 1024]; /* the last status */
@@ -59,6 +60,7 @@ static void setup(void)
     failure = NULL;
     scale_result = AS_REASON_APPLIED;
     is_dry_run = false;
+    space_actions = 0;
     query_checks = NULL;
     writes = urgent_writes = successor = 0;
     shown = TREE_INIT(TREE_NO_LIMIT);
@@ -174,7 +176,11 @@ static void join(void)
         set, &(struct as_policy_join){
                  .settings = used_settings, .files = &no_files, .now = mono, .is_complete = true});
     const struct as_engine_config config = {
-        .incident_expiry_us = AS_US_PER_DAY, .stale_window_us = AS_US_PER_MIN, .seed = 1};
+        .incident_expiry_us = AS_US_PER_DAY,
+        .stale_window_us = AS_US_PER_MIN,
+        .seed = 1,
+        .limits = {.namespace_actions_max = space_actions,
+                   .namespace_actions_per_us = 4 * AS_US_PER_MIN}};
     if (engine) {
         step((struct as_event){.kind = AS_EVENT_RULES, .ruleset = ruleset, .config = config});
         return;
@@ -645,4 +651,28 @@ Test(policy_report, names_an_alert_that_the_namespace_alone_keeps_from_a_rule)
     cr_expect_null(tree_find(shown.root, "unmatched"), "a new generation: %s", written);
     notify_of("Up", "shop");
     cr_expect_eq(replicas, 6);
+}
+
+Test(policy_report, a_used_up_limit_of_the_namespace_is_named)
+{
+    static const char text[] =
+        "The limit of namespace shop is used up: 1 action in 4m (`objects.limits`).";
+    space_actions = 1;
+    start("", ALERT_RULE);
+    show("web", 3, "", ALERT_RULE);
+    notify("Up");
+    look();
+    cr_expect_null(strstr(written, "used up"), "%s", written);
+    show("web", 3, "", ALERT_RULE);
+    advance(2 * AS_US_PER_MIN);
+    look();
+    cr_expect_eq(get_number("size"), 6);
+    expect_condition("ScalingLimited", "True", "Budget", text);
+    cr_expect_str_eq(tree_find_text(tree_find(shown.root, "lastDecision"), "message"), text);
+    cr_expect_str_eq(tree_find_text(tree_get_first(tree_find(shown.root, "rules")), "message"),
+                     text);
+    show("web", 3, "", ALERT_RULE);
+    advance(3 * AS_US_PER_MIN);
+    look();
+    cr_expect_eq(get_number("size"), 8, "the window is over");
 }
