@@ -515,7 +515,7 @@ static void restart_policies(struct daemon *daemon)
 {
     struct as_error error = AS_ERROR_INIT;
     if (!daemon->config->settings.objects.is_enabled)
-        daemon_policies_forget(daemon);
+        daemon_policies_disable(daemon);
     else if (daemon_policies_start(daemon, &error) != 0)
         as_log(AS_LOG_ERROR, "scaling policies cannot be watched", AS_F("error", error.text));
     daemon_policies_join(daemon);
@@ -580,6 +580,8 @@ static int daemon_reload_again(struct daemon *daemon, const char *credential,
         reload_shell(daemon, old, targets, credential);
     else
         forget_ports(daemon, targets, old);
+    if (!config->settings.objects.is_enabled)
+        daemon_policies_forget(daemon);
     as_credentials_free(old_credentials); /* the engine used their scopes */
     as_trim_memory();
     as_log(AS_LOG_INFO, "configuration loaded", AS_F("digest", config->digest),

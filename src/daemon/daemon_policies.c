@@ -7,6 +7,7 @@
  * the rules of policies have a say in what is restored.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
@@ -87,6 +88,49 @@ static void record_removed(void *context, const struct as_scaling_policy *policy
                                                           .generation = policy->generation});
 }
 
+/*
+ * Namespaces that a reload no longer selects: no watch tells that their policies are gone.
+ */
+
+struct dropped_spaces {
+    const struct as_object_settings *objects;
+    char **names;
+    size_t count, capacity;
+};
+
+static bool is_space_selected(const struct as_object_settings *objects, const char *namespace)
+{
+    for (size_t i = 0; objects->is_enabled && i < objects->namespace_count; i++)
+        if (as_str_glob(objects->namespaces[i], namespace))
+            return true;
+    return objects->is_enabled && objects->namespace_count == 0;
+}
+
+/* Policies of a namespace follow each other. */
+static bool collect_dropped(void *context, const struct as_scaling_policy *policy)
+{
+    struct dropped_spaces *spaces = context;
+    if (is_space_selected(spaces->objects, policy->namespace) ||
+        (spaces->count > 0 && strcmp(spaces->names[spaces->count - 1], policy->namespace) == 0))
+        return false;
+    spaces->names = as_xgrow(spaces->names, spaces->count, &spaces->capacity, sizeof(char *));
+    spaces->names[spaces->count++] = as_xstrdup(policy->namespace);
+    return false;
+}
+
+static void drop_unselected(struct daemon *daemon)
+{
+    struct as_policy_set *set = daemon->policies.set;
+    struct dropped_spaces spaces = {.objects = &daemon->config->settings.objects};
+    as_policy_set_visit(set, collect_dropped, &spaces);
+    for (size_t i = 0; i < spaces.count; i++) {
+        as_policy_set_begin_list(set, spaces.names[i]);
+        (void)as_policy_set_end_list(set, spaces.names[i], record_removed, daemon);
+        free(spaces.names[i]);
+    }
+    free(spaces.names);
+}
+
 static void on_removed(void *context, const char *namespace, const char *name)
 {
     struct daemon *daemon = context;
@@ -161,6 +205,7 @@ static bool tell_policy(void *context, const struct as_scaling_policy *policy)
            AS_F("policy", policy->id), AS_FI("generation", policy->generation),
            AS_F("reason", as_policy_reason_get_word(policy->reason)),
            AS_F_IF("message", is_ready ? NULL : policy->message));
+    as_policy_reports_on_judged(daemon->policies.reports, policy->id);
     if (daemon->shell && !daemon->failed)
         record_policy(daemon, policy, true);
     return false;
@@ -228,7 +273,7 @@ static void on_status_written(void *context, const char *namespace, const char *
 void daemon_policies_join(struct daemon *daemon)
 {
     struct daemon_policies *policies = &daemon->policies;
-    if (!policies->set)
+    if (!policies->set || !daemon->config->settings.objects.is_enabled)
         return;
     policies->has_synced =
         policies->has_synced || (policies->watch && as_policy_watch_is_synced(policies->watch));
@@ -296,10 +341,13 @@ int daemon_policies_start(struct daemon *daemon, struct as_error *error)
         policies->due = AS_MONO_NEVER;
         policies->has_synced = false;
     }
+    drop_unselected(daemon);
     policies->started = policies_get_now();
     policies->schema = as_policy_definition_start(&policies->client, on_definition, daemon);
     policies->writer = as_policy_status_writer_new(&policies->client, on_status_written, daemon);
     as_policy_reports_begin_term(policies->reports, policies->started);
+    if (daemon->shell) /* a reload has enabled policies */
+        daemon_arm(policies->report, REPORT_EVERY_US);
     policies->watch = as_policy_watch_start(&policies->client, &settings->objects,
                                             daemon_get_seed(), &policies_listener, daemon);
     return 0;
@@ -315,6 +363,15 @@ void daemon_policies_stop(struct daemon *daemon)
     policies->schema = as_policy_definition_stop(policies->schema);
     as_kube_client_deinit(&policies->client);
     policies->access = as_kube_access_free(policies->access);
+}
+
+void daemon_policies_disable(struct daemon *daemon)
+{
+    daemon_policies_stop(daemon);
+    if (daemon->policies.set)
+        drop_unselected(daemon);
+    daemon->policies.rules = NULL;
+    daemon->policies.due = AS_MONO_NEVER;
 }
 
 void daemon_policies_forget(struct daemon *daemon)
@@ -334,6 +391,8 @@ void daemon_policies_note_others(struct daemon *daemon, const char *target,
     for (size_t i = 0; i < count && !*rival; i++)
         if (!others[i].is_paused)
             (void)snprintf(rival, sizeof(rival), "%s %s", others[i].kind, others[i].name);
-    if (policies->set && as_policy_set_note_rival(policies->set, name, *rival ? rival : NULL))
-        policies_plan(daemon);
+    if (!policies->set || !as_policy_set_note_rival(policies->set, name, *rival ? rival : NULL))
+        return;
+    as_policy_reports_on_judged(policies->reports, name);
+    policies_plan(daemon);
 }

@@ -234,7 +234,9 @@ void daemon_policies_note_others(struct daemon *daemon, const char *target,
 /* Begins the watch anew, by the present configuration. */
 int daemon_policies_start(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 void daemon_policies_stop(struct daemon *daemon);   /* the watch; what is known stays */
-void daemon_policies_forget(struct daemon *daemon); /* at the end, or without `objects` */
+/* A reload without `objects`: no policy is in force. The engine still has their rules. */
+void daemon_policies_disable(struct daemon *daemon);
+void daemon_policies_forget(struct daemon *daemon); /* at the end, or if no engine has them */
 
 /* daemon_config.c */
 int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_USE;

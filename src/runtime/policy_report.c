@@ -1,6 +1,9 @@
 /*
  * The status of scaling policies: see the header.
  *
+ * The engine does not store its last decisions and the sizes that it has observed. Until it knows
+ * them again, after a restart or as a new leader, the status has those that the API server shows.
+ *
  * A status is compared by digests that do not depend on the order of members. The time and the id
  * of the last decision, and the times of conditions, are in no digest: they alone are no reason to
  * write.
@@ -21,6 +24,7 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/target.h>
+#include <alertscaler/doc/json_scan.h>
 #include <alertscaler/doc/json_tree.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/monitoring/query_checks.h>
@@ -28,7 +32,8 @@
 
 #define TEXT_MAX    ((size_t)1000) /* bytes of a message; of conditions: */
 #define MESSAGE_MAX ((size_t)32000)
-#define TEXT_SIZE   1000 /* of the meaning of a reason */
+#define TEXT_SIZE   1000           /* of the meaning of a reason */
+#define FORMER_MAX  ((size_t)4096) /* bytes of a part that is kept of the API server's status */
 #define TREE_MEMORY ((size_t)16 * 1024 * 1024)
 
 enum condition_kind {
@@ -65,6 +70,13 @@ struct status_digest {
     uint64_t conditions; /* types and statuses: whose change is urgent */
 };
 
+struct former_status {
+    int64_t generation;         /* observedGeneration */
+    int64_t size, desired;      /* -1: not known */
+    char *rule;                 /* of the last decision, short; NULL: none */
+    char *decision, *unmatched; /* JSON; NULL: none */
+};
+
 struct policy_entry {
     UT_hash_handle hh; /* by id */
     TAILQ_ENTRY(policy_entry) in_round, in_due;
@@ -81,6 +93,7 @@ struct policy_entry {
     char *target;
     const struct as_ruleset *target_of;
     int64_t target_generation;
+    struct former_status former; /* by the API server */
     char id[];
 };
 
@@ -90,6 +103,7 @@ struct as_policy_reports {
     struct policy_entry *entries;
     struct entry_list round; /* the first: for the longest time not looked at */
     struct entry_list due;
+    as_mono_time begun;   /* the term */
     as_mono_time stepped; /* INT64_MIN: never */
     int64_t owed_us;      /* of the round, by all entries */
 };
@@ -113,11 +127,20 @@ static void entry_set_due(struct as_policy_reports *reports, struct policy_entry
     entry->is_due = is_due;
 }
 
+static void former_status_clear(struct former_status *former)
+{
+    free(former->rule);
+    free(former->decision);
+    free(former->unmatched);
+    *former = (struct former_status){.size = -1, .desired = -1};
+}
+
 static void entry_forget(struct as_policy_reports *reports, struct policy_entry *entry)
 {
     entry_set_due(reports, entry, false);
     TAILQ_REMOVE(&reports->round, entry, in_round);
     HASH_DEL(reports->entries, entry);
+    former_status_clear(&entry->former);
     free(entry->uid);
     free(entry->target);
     free(entry);
@@ -238,11 +261,42 @@ static void read_conditions(const struct tree_value *status,
     }
 }
 
+/* An object of the status, as it is; NULL: none, or too large. */
+static char *copy_member(const char *status, size_t size, const char *name)
+{
+    const char *value;
+    size_t value_size;
+    if (!json_scan_find_member(status, size, name, &value, &value_size) || value_size > FORMER_MAX)
+        return NULL;
+    return as_xstrndup(value, value_size);
+}
+
+static void read_former(const char *text, size_t size, const struct tree_value *status,
+                        struct former_status *former)
+{
+    const struct tree_value *decision = tree_find(status, "lastDecision");
+    const char *rule = tree_find_text(decision, "rule"), *at;
+    size_t at_size;
+    former_status_clear(former);
+    (void)tree_get_i64(tree_find(status, "observedGeneration"), -1, INT64_MAX, &former->generation);
+    (void)tree_get_i64(tree_find(status, "size"), 0, INT32_MAX, &former->size);
+    (void)tree_get_i64(tree_find(status, "desired"), 0, INT32_MAX, &former->desired);
+    if (!json_scan_find_member(text, size, "status", &at, &at_size))
+        return;
+    if (tree_is(decision, TREE_OBJECT))
+        former->decision = copy_member(at, at_size, "lastDecision");
+    if (former->decision && rule)
+        former->rule = as_xstrdup(rule);
+    if (tree_is(tree_find(status, "unmatched"), TREE_OBJECT))
+        former->unmatched = copy_member(at, at_size, "unmatched");
+}
+
 static struct policy_entry *report_new(struct as_policy_reports *reports, const char *id)
 {
     const size_t size = strlen(id) + 1;
     struct policy_entry *entry = as_xcalloc(1, sizeof(*entry) + size);
     memcpy(entry->id, id, size);
+    former_status_clear(&entry->former);
     HASH_ADD_STR(reports->entries, id, entry);
     TAILQ_INSERT_HEAD(&reports->round, entry, in_round);
     return entry;
@@ -284,6 +338,7 @@ void as_policy_reports_on_object(struct as_policy_reports *reports, const char *
     if (tree_is(status, TREE_OBJECT))
         entry->shown = digest_status(status);
     read_conditions(status, entry->shown_conditions);
+    read_former(text, size, status, &entry->former);
     as_wall_time scaled_at;
     if (read_time(tree_find_text(status, "lastScaleTime"), &scaled_at) &&
         (!entry->scaled_at.set || scaled_at.us > entry->scaled_at.at.us))
@@ -300,6 +355,13 @@ void as_policy_reports_on_written(struct as_policy_reports *reports, const char 
         entry->is_confirmed = true;
 }
 
+void as_policy_reports_on_judged(struct as_policy_reports *reports, const char *id)
+{
+    struct policy_entry *entry = report_find(reports, id);
+    if (entry)
+        entry_set_due(reports, entry, true);
+}
+
 /* What differs in value and size alone is written within AS_POLICY_MINOR_US, not all at once. */
 void as_policy_reports_begin_term(struct as_policy_reports *reports, as_mono_time now)
 {
@@ -311,6 +373,7 @@ void as_policy_reports_begin_term(struct as_policy_reports *reports, as_mono_tim
         entry->is_confirmed = false;
         entry_set_due(reports, entry, true);
     }
+    reports->begun = now;
     reports->stepped.us = INT64_MIN;
 }
 
@@ -350,6 +413,7 @@ struct policy_status {
     size_t rule_count;
     struct condition conditions[CONDITION_COUNT];
     const struct former_condition *former;
+    const struct former_status *shown;
     as_maybe_time scaled_at;
 };
 
@@ -422,11 +486,17 @@ static const char *get_rule_name(const struct policy_status *status, const char 
     return is_own ? rule + size + 1 : rule;
 }
 
+static bool is_decided(const struct policy_status *status)
+{
+    return status->has_target && status->target.last_decision;
+}
+
 static const struct rule_status *report_find_last_rule(const struct policy_status *status)
 {
-    const char *name = status->has_target ? status->target.last_rule : NULL;
+    const char *rule = is_decided(status) ? status->target.last_rule : status->shown->rule;
+    const char *name = rule ? get_rule_name(status, rule) : NULL;
     for (size_t i = 0; name && i < status->rule_count; i++)
-        if (strcmp(status->rules[i].rule->name, name) == 0)
+        if (strcmp(get_rule_name(status, status->rules[i].rule->name), name) == 0)
             return &status->rules[i];
     return status->rule_count > 0 ? &status->rules[0] : NULL;
 }
@@ -754,9 +824,13 @@ static void write_decision(struct as_json_writer *json, const struct policy_stat
 {
     const struct as_target_view *target = &status->target;
     char text[AS_RFC3339_SIZE], reason[AS_POLICY_WORD_SIZE], meaning[TEXT_SIZE];
-    if (!status->has_target || !target->last_decision)
+    if (!is_decided(status) && !status->shown->decision)
         return;
     as_json_write_key(json, "lastDecision");
+    if (!is_decided(status)) {
+        as_json_write_raw(json, status->shown->decision, strlen(status->shown->decision));
+        return;
+    }
     as_json_begin_object(json);
     as_json_write_member(json, "id", target->last_decision);
     as_json_write_member(json, "message", report_explain(status, target->last_reason, meaning));
@@ -798,14 +872,14 @@ static void write_rule(struct as_json_writer *json, const struct policy_status *
     const bool is_winner =
         status->target.last_rule && strcmp(status->target.last_rule, rule->rule->name) == 0;
     char text[AS_NUMBER_SIZE], reason[AS_POLICY_WORD_SIZE], meaning[TEXT_SIZE];
-    const bool is_decided = seen->rule && status->target.last_decision;
+    const bool has_decision = seen->rule && status->target.last_decision;
     /* `scaled` is the reason of the decision: it is known of the rule that won. */
     const enum as_reason code =
         seen->reason == AS_REASON_SCALED && is_winner ? status->target.last_reason : seen->reason;
-    const bool has_reason = is_decided && (seen->reason != AS_REASON_SCALED || is_winner);
+    const bool has_reason = has_decision && (seen->reason != AS_REASON_SCALED || is_winner);
     as_json_begin_object(json);
     as_json_write_member_i64(json, "alerts", (int64_t)seen->alerts);
-    if (is_decided && seen->has_desired)
+    if (has_decision && seen->has_desired)
         as_json_write_member_i64(json, "desired", seen->desired);
     if (rule_print_goal(rule, text))
         as_json_write_member(json, "goal", text);
@@ -840,9 +914,15 @@ static void report_write_address(struct as_json_writer *json, const struct as_ta
 static void write_unmatched(struct as_json_writer *json, const struct policy_status *status)
 {
     const struct as_unmatched_view *unmatched = &status->target.unmatched;
-    if (!status->has_target || unmatched->alerts == 0)
+    const bool is_known = status->has_target && unmatched->alerts > 0;
+    const bool is_shown = status->shown->generation == status->policy->generation;
+    if (!is_known && (!is_shown || !status->shown->unmatched))
         return;
     as_json_write_key(json, "unmatched");
+    if (!is_known) {
+        as_json_write_raw(json, status->shown->unmatched, strlen(status->shown->unmatched));
+        return;
+    }
     as_json_begin_object(json);
     as_json_write_member_i64(json, "alerts", unmatched->alerts);
     report_write_text(json, "lastAlert", unmatched->last_alert, TEXT_MAX);
@@ -857,14 +937,16 @@ static void report_write_status(struct as_json_writer *json, const struct policy
 {
     const struct as_target_view *target = &status->target;
     const bool has_size = status->has_target && target->has_size;
+    const int64_t size = has_size ? target->replicas : status->shown->size;
+    const int64_t desired = has_size ? target->desired : status->shown->desired;
     char text[AS_RFC3339_SIZE > AS_NUMBER_SIZE ? AS_RFC3339_SIZE : AS_NUMBER_SIZE];
     struct as_schedule_bounds bounds = {0};
     if (status->config)
         bounds = as_target_config_get_bounds(status->config, status->view->wall);
     as_json_begin_object(json);
     report_write_conditions(json, status);
-    if (has_size)
-        as_json_write_member_i64(json, "desired", target->desired);
+    if (desired >= 0)
+        as_json_write_member_i64(json, "desired", desired);
     if (rule_print_goal(report_find_last_rule(status), text))
         as_json_write_member(json, "goal", text);
     write_decision(json, status);
@@ -885,8 +967,8 @@ static void report_write_status(struct as_json_writer *json, const struct policy
             write_rule(json, status, &status->rules[i]);
         as_json_end_array(json);
     }
-    if (has_size)
-        as_json_write_member_i64(json, "size", target->replicas);
+    if (size >= 0)
+        as_json_write_member_i64(json, "size", size);
     if (status->config)
         report_write_address(json, status->config);
     write_unmatched(json, status);
@@ -896,6 +978,16 @@ static void report_write_status(struct as_json_writer *json, const struct policy
 }
 
 /* ---- when it is written ---- */
+
+/* A decision is about to come: without it, values and reasons of rules would go and come back. */
+static bool is_decision_awaited(const struct as_policy_reports *reports,
+                                const struct policy_status *status)
+{
+    return status->shown->decision && status->shown->generation == status->policy->generation &&
+           status->has_target && !status->target.last_decision &&
+           status->target.open_incidents > 0 &&
+           status->view->mono.us - reports->begun.us < AS_POLICY_METRIC_GAP_US;
+}
 
 static bool is_write_due(const struct policy_entry *entry, const struct status_digest *now,
                          as_mono_time mono)
@@ -923,19 +1015,23 @@ static void entry_note_sent(struct policy_entry *entry, const struct policy_stat
     entry->is_confirmed = false;
 }
 
-static void entry_report(struct policy_entry *entry, const struct as_scaling_policy *policy,
-                         const struct as_view *view, as_policy_report_fn *write, void *context)
+static void entry_report(const struct as_policy_reports *reports, struct policy_entry *entry,
+                         const struct as_scaling_policy *policy, const struct as_view *view,
+                         as_policy_report_fn *write, void *context)
 {
     AS_CLEANUP(policy_status_deinit)
     struct policy_status status = {.policy = policy,
                                    .view = view,
                                    .former = entry->sent.all ? entry->sent_conditions
                                                              : entry->shown_conditions,
+                                   .shown = &entry->former,
                                    .scaled_at = entry->scaled_at};
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_POLICY_STATUS_MAX);
     AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_MEMORY);
     struct as_json_writer json;
     find_parts(&status, entry);
+    if (is_decision_awaited(reports, &status))
+        return;
     judge_ready(&status);
     judge_active(&status);
     judge_limited(&status);
@@ -972,7 +1068,7 @@ static void look_at(struct as_policy_reports *reports, struct policy_entry *entr
     TAILQ_REMOVE(&reports->round, entry, in_round);
     TAILQ_INSERT_TAIL(&reports->round, entry, in_round);
     if (is_judged && as_str_equal(policy->uid, entry->uid))
-        entry_report(entry, policy, view, write, context);
+        entry_report(reports, entry, policy, view, write, context);
 }
 
 void as_policy_reports_step(struct as_policy_reports *reports, const struct as_policy_set *set,

@@ -56,8 +56,8 @@ class Plane:
     def sizes(self):
         return sizes(self.plane, self.namespace)
 
-    def is_in_force(self, daemon, name="web"):
-        return any(r["name"].startswith(f"{self.namespace}/{name}/") for r in daemon.get("/api/v1/rules").json["data"])
+    def is_in_force(self, daemon, name="web", namespace=None):
+        return any(r["name"].startswith(f"{namespace or self.namespace}/{name}/") for r in daemon.get("/api/v1/rules").json["data"])
 
     def get(self, name="web"):
         return self.plane.admin.get(f"{API}/namespaces/{self.namespace}/scalingpolicies/{name}")
@@ -297,3 +297,47 @@ def test_a_credential_for_rule_files_does_not_reach_policies(spaces, tmp_path):
     become("mine")
     daemon.notify(spaces.busy())
     eventually(lambda: spaces.sizes()["web"] == 4)
+
+
+def test_a_reload_follows_the_namespaces(spaces):
+    """One more, one less, none at all, and again: what a policy was told before does not change any more."""
+    first, second = spaces.namespace, f"{spaces.namespace}-second"
+    spaces.plane.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": second}})
+    spaces.plane.admin.create(deployment(second, "web", 3, None))
+    daemon = spaces.daemon()
+    for namespace in (first, second):
+        spaces.apply(policy(namespace))
+    eventually(lambda: spaces.is_in_force(daemon))
+    assert not spaces.is_in_force(daemon, namespace=second)
+
+    def reload(**objects):
+        daemon.write_config({**daemon.config, "objects": {**daemon.config["objects"], **objects}})
+        daemon.reload()
+    reload(namespaces=[first, second])
+    eventually(lambda: spaces.is_in_force(daemon, namespace=second), what="the policy of the new namespace")
+    daemon.notify(notification(alert({"alertname": "Busy", "namespace": second})))
+    eventually(lambda: sizes(spaces.plane, second)["web"] == 4)
+    eventually(lambda: spaces.get()["status"]["observedGeneration"] == 1)
+
+    reload(namespaces=[second])
+    eventually(lambda: not spaces.is_in_force(daemon), what="the policy of the namespace that is not selected any more")
+    assert spaces.is_in_force(daemon, namespace=second)
+    removed = daemon.wait_record("policy", event="removed")
+    assert (removed["namespace"], removed["name"]) == (first, "web")
+    daemon.notify(spaces.busy())
+    changed = policy(first)
+    changed["spec"]["target"]["max"] = 8
+    spaces.apply(changed)
+    steadily(lambda: (spaces.sizes()["web"], spaces.get()["status"]["max"]) == (3, 9), 2)
+
+    reload(enabled=False)
+    eventually(lambda: not spaces.is_in_force(daemon, namespace=second))
+    daemon.wait_record("policy", event="removed", namespace=second)
+    daemon.notify(notification(alert({"alertname": "Busy", "namespace": second}, "resolved")))
+    steadily(lambda: sizes(spaces.plane, second)["web"] == 4, 1)
+
+    reload(namespaces=[first, second])
+    eventually(lambda: spaces.is_in_force(daemon) and spaces.is_in_force(daemon, namespace=second))
+    daemon.notify(spaces.busy())
+    eventually(lambda: spaces.sizes()["web"] == 4)
+    eventually(lambda: spaces.get()["status"]["max"] == 8)

@@ -1,10 +1,13 @@
 """The status of scaling policies on the real API server, the events on them, and which policies are watched: labels, namespaces, Roles."""
+from datetime import datetime
+
 import pytest
 
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
+from test_listed_objects import deployment
 from test_policies import definition  # noqa: F401
-from test_policy_daemon import RIGHTS, policy, spaces  # noqa: F401
+from test_policy_daemon import RIGHTS, policy, spaces, tenants  # noqa: F401
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions")]
 
@@ -68,6 +71,23 @@ def test_an_invalid_generation_is_stalled_and_a_valid_one_is_ready_again(spaces)
     spaces.apply(policy(spaces.namespace))
     assert wait_condition(spaces, "Ready", "True", "Ready")["observedGeneration"] == 2
     wait_condition(spaces, "Stalled", "False", "Ready")
+
+
+def test_the_status_follows_a_judgement_at_once(spaces):  # noqa: F811
+    """Not at the next round: the policy that takes over is ready in the second in which the daemon says so."""
+    daemon = spaces.daemon()
+    spaces.apply(policy(spaces.namespace))
+    wait_condition(spaces, "Ready", "True", "Ready")
+    names = [f"x-{number}" for number in range(3)]  # in this order also within a second
+    for name in names:
+        spaces.apply(policy(spaces.namespace, name=name, target="web"))
+        wait_condition(spaces, "Ready", "False", "TargetTaken", name)
+    for former, name in zip(["web", *names], names):
+        spaces.delete(former)
+        since = wait_condition(spaces, "Ready", "True", "Ready", name)["lastTransitionTime"]
+        line = [line for line in daemon.process.log_text().splitlines() if f"policy={spaces.namespace}/{name} " in line and "is in force" in line][-1]
+        said = datetime.fromisoformat(line.split()[0][3:].replace("Z", "+00:00"))
+        assert (datetime.fromisoformat(since.replace("Z", "+00:00")) - said).total_seconds() < 5
 
 
 def test_what_blocks_a_policy_is_a_condition(spaces):  # noqa: F811
@@ -151,3 +171,47 @@ def test_a_role_in_the_namespace_is_enough(spaces, tmp_path):  # noqa: F811
     eventually(lambda: spaces.sizes()["web"] == 4)
     wait_condition(spaces, "Ready", "True", "Ready")
     assert "namespaces/kube-public/scalingpolicies: HTTP 403" in daemon.process.log_text()
+
+
+@pytest.mark.seconds(400)
+def test_a_new_leader_writes_only_what_differs(spaces, tenants):  # noqa: F811
+    """After a kill, of policies that have scaled, have a value, are refused or never did anything: the same version of each object."""
+    url = f"http://127.0.0.1:{tenants.server_port}" + "/ns/{{ .Namespace }}"
+    http = {"http_headers": {"X-Scope-OrgID": {"values": ["team-{{ .Namespace }}"]}}}
+    daemon = spaces.daemon(prometheus={"url": url, "http_config": http})
+    for name in ("idle", "ended"):
+        spaces.plane.admin.create(deployment(spaces.namespace, name, 3, None))
+    track = {"name": "load", "always": True, "track": {"averageValue": "30", "query": "load"}}
+    ended = policy(spaces.namespace)["spec"]["rules"][0]
+    spaces.apply(policy(spaces.namespace))
+    spaces.apply(policy(spaces.namespace, name="other", target="other", rules=[track]))
+    spaces.apply(policy(spaces.namespace, name="idle", target="idle"))
+    spaces.apply(policy(spaces.namespace, name="ended", target="ended", rules=[{**ended, "match": ['alertname="Ended"']}]))
+    spaces.apply(policy(spaces.namespace, name="taken", target="web"))
+    names = ("web", "other", "idle", "ended", "taken")
+    eventually(lambda: all(spaces.is_in_force(daemon, name) for name in names[:-1]))
+    over = notification(alert({"alertname": "Ended", "namespace": spaces.namespace}))
+    daemon.notify(spaces.busy())
+    daemon.notify(over)
+    eventually(lambda: (spaces.sizes()["web"], spaces.sizes()["ended"]) == (4, 4))
+    daemon.notify(notification(alert({"alertname": "Ended", "namespace": spaces.namespace}, "resolved")))
+    eventually(lambda: spaces.sizes()["ended"] == 3)
+
+    def versions():
+        return {name: spaces.get(name)["metadata"]["resourceVersion"] for name in names}
+
+    def has_settled():  # what alone is a value or an alert is written within a minute
+        before = versions()
+        steadily(lambda: True, 20)
+        return versions() == before
+    eventually(lambda: all(conditions(spaces.get(name)) for name in names))
+    eventually(has_settled, timeout=200, what="nothing more is written")
+    before = {name: spaces.get(name) for name in names}
+    daemon.kill()
+    daemon.start()
+    eventually(lambda: all(spaces.is_in_force(daemon, name) for name in names[:-1]))
+    steadily(lambda: True, 70)  # a round, and the longest time until a value is written
+    for name in names:
+        after = spaces.get(name)
+        assert after["status"] == before[name]["status"]
+        assert after["metadata"]["resourceVersion"] == before[name]["metadata"]["resourceVersion"], name

@@ -39,6 +39,10 @@ void as_policy_reports_on_object(struct as_policy_reports *reports, const char *
 void as_policy_reports_on_effect(struct as_policy_reports *reports, const struct as_effect *effect,
                                  as_wall_time now);
 
+/* A join has given the policy another reason or message, or something else scales its target: it is
+ * looked at in the next step. */
+void as_policy_reports_on_judged(struct as_policy_reports *reports, const char *id);
+
 /* We lead from now on: another leader may have written what differs. */
 void as_policy_reports_begin_term(struct as_policy_reports *reports, as_mono_time now);
 

@@ -542,6 +542,39 @@ Test(policy_report, a_new_leader_writes_only_what_differs)
                      "2026-11-25T09:46:40Z");
 }
 
+/* Another process begins without the state of the former one. */
+static void restart(const char *rules)
+{
+    show("web", 3, "", rules);
+    as_policy_reports_free(reports);
+    as_engine_free(engine);
+    reports = as_policy_reports_new();
+    engine = NULL;
+    put_object("web", 3, "", rules, written);
+    join();
+    as_policy_reports_begin_term(reports, mono);
+    writes = urgent_writes = 0;
+}
+
+/* It has not decided about the target, and will not as long as nothing fires. */
+Test(policy_report, a_new_leader_keeps_the_last_decision_that_is_shown)
+{
+    start("", ALERT_RULE);
+    notify("Up");
+    look();
+    restart(ALERT_RULE); /* the alert is forgotten, too */
+    look();
+    cr_expect_eq(writes, 0, "%s", written);
+    advance(AS_US_PER_H);
+    look();
+    cr_expect_eq(writes, 1, "the rule has no alert any more");
+    cr_expect_eq(urgent_writes, 0);
+    const struct tree_value *decision = tree_find(shown.root, "lastDecision");
+    cr_expect_str_eq(tree_find_text(decision, "rule"), "up", "%s", written);
+    cr_expect_str_eq(tree_find_text(decision, "reason"), "Scaled");
+    cr_expect_eq(get_number("desired"), 6);
+}
+
 Test(policy_report, writes_again_if_the_answer_is_not_known)
 {
     start("", QUERY_RULE);
@@ -675,4 +708,31 @@ Test(policy_report, a_used_up_limit_of_the_namespace_is_named)
     advance(3 * AS_US_PER_MIN);
     look();
     cr_expect_eq(get_number("size"), 8, "the window is over");
+}
+
+/* The other policy has the same object, and is older. */
+Test(policy_report, another_judgement_is_written_in_the_next_step)
+{
+    const char *const older =
+        "{\"apiVersion\":\"alertscaler.io/v1alpha1\",\"kind\":\"ScalingPolicy\",\"metadata\":{"
+        "\"namespace\":\"shop\",\"name\":\"older\",\"uid\":\"older-0\",\"generation\":1,"
+        "\"creationTimestamp\":\"2025-01-01T00:00:00Z\"},\"spec\":{\"target\":{\"kubernetes\":{"
+        "\"kind\":\"Deployment\",\"name\":\"web\"},\"max\":9},\"rules\":[" ALERT_RULE "]}}";
+    put_text(older);
+    put_object("web", 3, "", ALERT_RULE, NEW);
+    join();
+    look();
+    expect_condition("Ready", "False", "TargetTaken", "shop/older");
+    show("web", 3, "", ALERT_RULE);
+    look();
+    writes = 0;
+    cr_assert(as_policy_set_remove(set, "shop", "older"));
+    join();
+    look();
+    cr_assert_eq(writes, 0, "it has its turn in the round");
+    as_policy_reports_on_judged(reports, "shop/web");
+    as_policy_reports_on_judged(reports, "shop/unknown");
+    look();
+    cr_assert_eq(writes, 1);
+    expect_condition("Ready", "True", "Ready", "in force");
 }
