@@ -32,8 +32,8 @@
 
 #define TEXT_MAX    ((size_t)1000) /* bytes of a message; of conditions: */
 #define MESSAGE_MAX ((size_t)32000)
-#define TEXT_SIZE   1000           /* of the meaning of a reason */
-#define FORMER_MAX  ((size_t)4096) /* bytes of a part that is kept of the API server's status */
+#define TEXT_SIZE   1000            /* of the meaning of a reason */
+#define FORMER_MAX  ((size_t)16384) /* bytes of a part that is kept of the API server's status */
 #define TREE_MEMORY ((size_t)16 * 1024 * 1024)
 
 enum condition_kind {
@@ -71,10 +71,12 @@ struct status_digest {
 };
 
 struct former_status {
-    int64_t generation;         /* observedGeneration */
-    int64_t size, desired;      /* -1: not known */
-    char *rule;                 /* of the last decision, short; NULL: none */
-    char *decision, *unmatched; /* JSON; NULL: none */
+    int64_t generation;            /* observedGeneration */
+    int64_t size, desired;         /* -1: not known */
+    char *rule, *reason, *message; /* of the last decision; NULL: none */
+    char *value;
+    char *decision, *rules, *unmatched; /* JSON; NULL: none */
+    uint64_t alerts;                    /* digest of the rules' numbers of alerts */
 };
 
 struct policy_entry {
@@ -103,7 +105,6 @@ struct as_policy_reports {
     struct policy_entry *entries;
     struct entry_list round; /* the first: for the longest time not looked at */
     struct entry_list due;
-    as_mono_time begun;   /* the term */
     as_mono_time stepped; /* INT64_MIN: never */
     int64_t owed_us;      /* of the round, by all entries */
 };
@@ -129,9 +130,10 @@ static void entry_set_due(struct as_policy_reports *reports, struct policy_entry
 
 static void former_status_clear(struct former_status *former)
 {
-    free(former->rule);
-    free(former->decision);
-    free(former->unmatched);
+    char *const texts[] = {former->rule,     former->reason, former->message,  former->value,
+                           former->decision, former->rules,  former->unmatched};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
+        free(texts[i]);
     *former = (struct former_status){.size = -1, .desired = -1};
 }
 
@@ -262,7 +264,7 @@ static void read_conditions(const struct tree_value *status,
 }
 
 /* An object of the status, as it is; NULL: none, or too large. */
-static char *copy_member(const char *status, size_t size, const char *name)
+static char *former_copy_member(const char *status, size_t size, const char *name)
 {
     const char *value;
     size_t value_size;
@@ -271,11 +273,23 @@ static char *copy_member(const char *status, size_t size, const char *name)
     return as_xstrndup(value, value_size);
 }
 
-static void read_former(const char *text, size_t size, const struct tree_value *status,
-                        struct former_status *former)
+static char *former_copy_text(const struct tree_value *object, const char *name)
+{
+    const char *text = tree_find_text(object, name);
+    return text ? as_xstrdup(text) : NULL;
+}
+
+static uint64_t digest_alerts(uint64_t sum, const char *rule, int64_t alerts)
+{
+    return sum + digest_bytes(digest_text(FNV_OFFSET, rule), &alerts, sizeof(alerts));
+}
+
+static void former_status_read(const char *text, size_t size, const struct tree_value *status,
+                               struct former_status *former)
 {
     const struct tree_value *decision = tree_find(status, "lastDecision");
-    const char *rule = tree_find_text(decision, "rule"), *at;
+    const struct tree_value *rule = tree_get_first(tree_find(status, "rules"));
+    const char *at;
     size_t at_size;
     former_status_clear(former);
     (void)tree_get_i64(tree_find(status, "observedGeneration"), -1, INT64_MAX, &former->generation);
@@ -284,11 +298,22 @@ static void read_former(const char *text, size_t size, const struct tree_value *
     if (!json_scan_find_member(text, size, "status", &at, &at_size))
         return;
     if (tree_is(decision, TREE_OBJECT))
-        former->decision = copy_member(at, at_size, "lastDecision");
-    if (former->decision && rule)
-        former->rule = as_xstrdup(rule);
+        former->decision = former_copy_member(at, at_size, "lastDecision");
+    if (former->decision) {
+        former->rule = former_copy_text(decision, "rule");
+        former->reason = former_copy_text(decision, "reason");
+        former->message = former_copy_text(decision, "message");
+        former->value = former_copy_text(status, "value");
+        former->rules = former_copy_member(at, at_size, "rules");
+    }
+    for (; rule; rule = rule->next) {
+        const char *name = tree_find_text(rule, "name");
+        int64_t alerts = 0;
+        (void)tree_get_i64(tree_find(rule, "alerts"), 0, INT64_MAX, &alerts);
+        former->alerts = digest_alerts(former->alerts, name ? name : "", alerts);
+    }
     if (tree_is(tree_find(status, "unmatched"), TREE_OBJECT))
-        former->unmatched = copy_member(at, at_size, "unmatched");
+        former->unmatched = former_copy_member(at, at_size, "unmatched");
 }
 
 static struct policy_entry *report_new(struct as_policy_reports *reports, const char *id)
@@ -338,7 +363,7 @@ void as_policy_reports_on_object(struct as_policy_reports *reports, const char *
     if (tree_is(status, TREE_OBJECT))
         entry->shown = digest_status(status);
     read_conditions(status, entry->shown_conditions);
-    read_former(text, size, status, &entry->former);
+    former_status_read(text, size, status, &entry->former);
     as_wall_time scaled_at;
     if (read_time(tree_find_text(status, "lastScaleTime"), &scaled_at) &&
         (!entry->scaled_at.set || scaled_at.us > entry->scaled_at.at.us))
@@ -373,7 +398,6 @@ void as_policy_reports_begin_term(struct as_policy_reports *reports, as_mono_tim
         entry->is_confirmed = false;
         entry_set_due(reports, entry, true);
     }
-    reports->begun = now;
     reports->stepped.us = INT64_MIN;
 }
 
@@ -486,14 +510,32 @@ static const char *get_rule_name(const struct policy_status *status, const char 
     return is_own ? rule + size + 1 : rule;
 }
 
-static bool is_decided(const struct policy_status *status)
+static bool report_is_decided(const struct policy_status *status)
 {
     return status->has_target && status->target.last_decision;
 }
 
+/* The engine has not decided, and the rules have the alerts that the API server shows: values and
+ * reasons of rules are as before. */
+static bool report_has_former_rules(const struct policy_status *status)
+{
+    uint64_t alerts = 0;
+    if (report_is_decided(status) || !status->shown->rules ||
+        status->shown->generation != status->policy->generation || status->rule_count == 0)
+        return false;
+    for (size_t i = 0; i < status->rule_count; i++) {
+        const struct rule_status *rule = &status->rules[i];
+        if (rule->error)
+            return false;
+        alerts = digest_alerts(alerts, get_rule_name(status, rule->rule->name),
+                               (int64_t)rule->seen.alerts);
+    }
+    return alerts == status->shown->alerts;
+}
+
 static const struct rule_status *report_find_last_rule(const struct policy_status *status)
 {
-    const char *rule = is_decided(status) ? status->target.last_rule : status->shown->rule;
+    const char *rule = report_is_decided(status) ? status->target.last_rule : status->shown->rule;
     const char *name = rule ? get_rule_name(status, rule) : NULL;
     for (size_t i = 0; name && i < status->rule_count; i++)
         if (strcmp(get_rule_name(status, status->rules[i].rule->name), name) == 0)
@@ -706,6 +748,10 @@ static void judge_limited(struct policy_status *status)
         is_limit(target->last_reason))
         set_by_code(status, CONDITION_SCALING_LIMITED, true, target->last_reason,
                     report_explain(status, target->last_reason, text));
+    else if (is_in_force(status->policy) && report_has_former_rules(status) &&
+             status->former[CONDITION_SCALING_LIMITED].is_true && status->shown->reason)
+        set_condition(status, CONDITION_SCALING_LIMITED, true, status->shown->reason,
+                      status->shown->message ? status->shown->message : "");
     else
         set_condition(status, CONDITION_SCALING_LIMITED, false, "NotLimited", "");
 }
@@ -824,10 +870,10 @@ static void write_decision(struct as_json_writer *json, const struct policy_stat
 {
     const struct as_target_view *target = &status->target;
     char text[AS_RFC3339_SIZE], reason[AS_POLICY_WORD_SIZE], meaning[TEXT_SIZE];
-    if (!is_decided(status) && !status->shown->decision)
+    if (!report_is_decided(status) && !status->shown->decision)
         return;
     as_json_write_key(json, "lastDecision");
-    if (!is_decided(status)) {
+    if (!report_is_decided(status)) {
         as_json_write_raw(json, status->shown->decision, strlen(status->shown->decision));
         return;
     }
@@ -939,6 +985,7 @@ static void report_write_status(struct as_json_writer *json, const struct policy
     const bool has_size = status->has_target && target->has_size;
     const int64_t size = has_size ? target->replicas : status->shown->size;
     const int64_t desired = has_size ? target->desired : status->shown->desired;
+    const bool has_former_rules = report_has_former_rules(status);
     char text[AS_RFC3339_SIZE > AS_NUMBER_SIZE ? AS_RFC3339_SIZE : AS_NUMBER_SIZE];
     struct as_schedule_bounds bounds = {0};
     if (status->config)
@@ -960,7 +1007,10 @@ static void report_write_status(struct as_json_writer *json, const struct policy
     if (status->config)
         as_json_write_member_i64(json, "min", bounds.min);
     as_json_write_member_i64(json, "observedGeneration", status->policy->generation);
-    if (status->rule_count > 0) {
+    if (has_former_rules) {
+        as_json_write_key(json, "rules");
+        as_json_write_raw(json, status->shown->rules, strlen(status->shown->rules));
+    } else if (status->rule_count > 0) {
         as_json_write_key(json, "rules");
         as_json_begin_array(json);
         for (size_t i = 0; i < status->rule_count; i++)
@@ -972,22 +1022,14 @@ static void report_write_status(struct as_json_writer *json, const struct policy
     if (status->config)
         report_write_address(json, status->config);
     write_unmatched(json, status);
-    if (rule_print_value(report_find_last_rule(status), text))
+    if (has_former_rules && status->shown->value)
+        report_write_text(json, "value", status->shown->value, TEXT_MAX);
+    else if (rule_print_value(report_find_last_rule(status), text))
         as_json_write_member(json, "value", text);
     as_json_end_object(json);
 }
 
 /* ---- when it is written ---- */
-
-/* A decision is about to come: without it, values and reasons of rules would go and come back. */
-static bool is_decision_awaited(const struct as_policy_reports *reports,
-                                const struct policy_status *status)
-{
-    return status->shown->decision && status->shown->generation == status->policy->generation &&
-           status->has_target && !status->target.last_decision &&
-           status->target.open_incidents > 0 &&
-           status->view->mono.us - reports->begun.us < AS_POLICY_METRIC_GAP_US;
-}
 
 static bool is_write_due(const struct policy_entry *entry, const struct status_digest *now,
                          as_mono_time mono)
@@ -1015,9 +1057,8 @@ static void entry_note_sent(struct policy_entry *entry, const struct policy_stat
     entry->is_confirmed = false;
 }
 
-static void entry_report(const struct as_policy_reports *reports, struct policy_entry *entry,
-                         const struct as_scaling_policy *policy, const struct as_view *view,
-                         as_policy_report_fn *write, void *context)
+static void entry_report(struct policy_entry *entry, const struct as_scaling_policy *policy,
+                         const struct as_view *view, as_policy_report_fn *write, void *context)
 {
     AS_CLEANUP(policy_status_deinit)
     struct policy_status status = {.policy = policy,
@@ -1030,8 +1071,6 @@ static void entry_report(const struct as_policy_reports *reports, struct policy_
     AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_MEMORY);
     struct as_json_writer json;
     find_parts(&status, entry);
-    if (is_decision_awaited(reports, &status))
-        return;
     judge_ready(&status);
     judge_active(&status);
     judge_limited(&status);
@@ -1068,7 +1107,7 @@ static void look_at(struct as_policy_reports *reports, struct policy_entry *entr
     TAILQ_REMOVE(&reports->round, entry, in_round);
     TAILQ_INSERT_TAIL(&reports->round, entry, in_round);
     if (is_judged && as_str_equal(policy->uid, entry->uid))
-        entry_report(reports, entry, policy, view, write, context);
+        entry_report(entry, policy, view, write, context);
 }
 
 void as_policy_reports_step(struct as_policy_reports *reports, const struct as_policy_set *set,

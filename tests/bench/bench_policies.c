@@ -1,4 +1,5 @@
-/* 10,000 scaling policies of two rules: the first load, its memory, and one changed policy. */
+/* 10,000 scaling policies of two rules: the first load, its memory, their status, and one
+ * changed policy. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +8,15 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/engine/engine.h>
 #include <alertscaler/rules/policy_set.h>
+#include <alertscaler/runtime/policy_report.h>
 
 #include "clock.h"
 
 #define POLICIES  10000
 #define PER_SPACE 10
 #define CHANGES   20
+#define STEPS     200
+#define STEP_US   (250 * AS_US_PER_MS)
 #define MEGABYTE  (1024.0 * 1024.0)
 #define OBJECT                                                                                     \
     "{\"apiVersion\":\"alertscaler.io/v1alpha1\",\"kind\":\"ScalingPolicy\",\"metadata\":{"        \
@@ -71,6 +75,47 @@ static void step(struct as_engine *engine, enum as_event_kind kind,
         &effects);
 }
 
+static size_t written;
+
+static void take_status(void *context, const struct as_scaling_policy *policy, const char *json,
+                        size_t size, bool is_urgent)
+{
+    (void)context, (void)policy, (void)json, (void)is_urgent;
+    written += size;
+}
+
+static void put_reports(struct as_policy_reports *reports)
+{
+    for (int i = 0; i < POLICIES; i++) {
+        AS_CLEANUP(as_free_p)
+        char *text = as_xasprintf(OBJECT, i / PER_SPACE, i, i, 1, i);
+        as_policy_reports_on_object(reports, text, strlen(text));
+    }
+}
+
+/* The status of all policies, then a round in which nothing has changed. */
+static void report(const struct as_policy_set *set, const struct as_engine *engine,
+                   const struct as_ruleset *ruleset)
+{
+    struct as_policy_reports *reports = as_policy_reports_new();
+    struct as_view view = {.engine = engine, .ruleset = ruleset};
+    double begun = clock_get_seconds(), most = 0, all;
+    put_reports(reports);
+    printf("reports: read %.0f ms", (clock_get_seconds() - begun) * 1e3);
+    all = clock_get_seconds();
+    for (int i = 0; i < STEPS; i++) {
+        begun = clock_get_seconds();
+        as_policy_reports_step(reports, set, &view, take_status, NULL);
+        const double taken = clock_get_seconds() - begun;
+        most = taken > most ? taken : most;
+        view.mono.us += STEP_US;
+        view.wall.us += STEP_US;
+    }
+    printf(", a step: %.2f ms, at most %.2f ms; %.0f bytes a status\n",
+           (clock_get_seconds() - all) / STEPS * 1e3, most * 1e3, (double)written / POLICIES);
+    as_policy_reports_free(reports);
+}
+
 int main(void)
 {
     const struct as_engine_config config = {.incident_expiry_us = AS_US_PER_DAY, .seed = 1};
@@ -91,6 +136,7 @@ int main(void)
     printf("read: %.0f ms, compile and join: %.0f ms, start of the engine: %.0f ms\n",
            (put_end - begun) * 1e3, (join_end - put_end) * 1e3, (start_end - join_end) * 1e3);
     printf("memory: %.1f MiB\n", get_megabytes() - before);
+    report(set, engine, all);
 
     double joining = 0, stepping = 0;
     for (int i = 0; i < CHANGES; i++) {
