@@ -233,7 +233,7 @@ void daemon_policies_note_others(struct daemon *daemon, const char *target,
                                  const struct as_other *others, size_t count);
 /* Begins the watch anew, by the present configuration. */
 int daemon_policies_start(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
-void daemon_policies_stop(struct daemon *daemon);   /* the watch; what is known stays */
+void daemon_policies_stop(struct daemon *daemon); /* the watch; what is known stays */
 /* A reload without `objects`: no policy is in force. The engine still has their rules. */
 void daemon_policies_disable(struct daemon *daemon);
 void daemon_policies_forget(struct daemon *daemon); /* at the end, or if no engine has them */
