@@ -78,9 +78,9 @@ static void step(struct as_engine *engine, enum as_event_kind kind,
 static size_t written;
 
 static void take_status(void *context, const struct as_scaling_policy *policy, const char *json,
-                        size_t size, bool is_urgent)
+                        size_t size, bool is_urgent, const struct as_policy_block *block)
 {
-    (void)context, (void)policy, (void)json, (void)is_urgent;
+    (void)context, (void)policy, (void)json, (void)is_urgent, (void)block;
     written += size;
 }
 

@@ -169,10 +169,10 @@ static void put_policy(int number, const char *status)
 
 /* The API server accepts the status, and the watch shows it. */
 static void accept_status(void *context, const struct as_scaling_policy *policy, const char *json,
-                          size_t size, bool is_urgent)
+                          size_t size, bool is_urgent, const struct as_policy_block *block)
 {
     AS_CLEANUP(as_free_p) char *status = as_xstrndup(json, size);
-    (void)context, (void)is_urgent;
+    (void)context, (void)is_urgent, (void)block;
     put_policy(find_number(policy->id), status);
     as_policy_reports_on_written(reports, policy->namespace, policy->name, policy->uid);
     sums.statuses++;
