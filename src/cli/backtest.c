@@ -146,8 +146,8 @@ static int backtest_check_target_options(const struct backtest *backtest, struct
     while ((text = as_args_find_next(backtest->args, "target", &at))) {
         const size_t size = strcspn(text, "=");
         size_t i = 0;
-        while (i < ruleset->target_count && (strncmp(ruleset->targets[i].name, text, size) != 0 ||
-                                             ruleset->targets[i].name[size] != '\0'))
+        while (i < ruleset->target_count && (strncmp(ruleset->targets[i]->name, text, size) != 0 ||
+                                             ruleset->targets[i]->name[size] != '\0'))
             i++;
         if (!text[size] || i == ruleset->target_count) {
             as_error_set(error,
@@ -249,8 +249,8 @@ static int backtest_bind_plain_targets(struct backtest *backtest, struct as_erro
     int status = 0;
 
     for (size_t i = 0; !status && i < ruleset->target_count; i++) {
-        if (!ruleset->targets[i].is_templated)
-            status = bind_target(backtest, &ruleset->targets[i], backtest->nothing, &id, error);
+        if (!ruleset->targets[i]->is_templated)
+            status = bind_target(backtest, ruleset->targets[i], backtest->nothing, &id, error);
     }
     return status;
 }
@@ -324,7 +324,7 @@ static void bind_resources(struct backtest *backtest, const struct as_track *tra
 static int bind_rule(struct backtest *backtest, const struct as_rule *rule,
                      const struct as_labels *labels, struct as_error *error)
 {
-    const struct as_target_config *config = &backtest->config->ruleset->targets[rule->target];
+    const struct as_target_config *config = rule->target;
     const char *id;
     const int status = bind_target(backtest, config, labels, &id, error);
 
@@ -349,7 +349,7 @@ static int backtest_bind_alerts(struct backtest *backtest, struct as_error *erro
 {
     const char *receiver = as_args_get(backtest->args, "receiver");
     struct history_alert *alert, *next;
-    const uint32_t *rules;
+    const struct as_rule *const *rules;
 
     HASH_ITER (hh, backtest->alerts, alert, next) {
         if (as_labels_are_own(alert->labels))
@@ -357,7 +357,7 @@ static int backtest_bind_alerts(struct backtest *backtest, struct as_error *erro
         const size_t count =
             as_rule_index_match(backtest->index, alert->labels, &receiver, 1, &rules);
         for (size_t i = 0; i < count; i++) {
-            const struct as_rule *rule = &backtest->config->ruleset->rules[rules[i]];
+            const struct as_rule *rule = rules[i];
             const int status = rule->enabled ? bind_rule(backtest, rule, alert->labels, error) : 0;
             if (status)
                 return status;
@@ -373,7 +373,7 @@ static int backtest_bind_always(struct backtest *backtest, struct as_error *erro
     int status = 0;
 
     for (size_t i = 0; !status && i < ruleset->rule_count; i++) {
-        const struct as_rule *rule = &ruleset->rules[i];
+        const struct as_rule *rule = ruleset->rules[i];
         if (rule->is_always && rule->enabled)
             status = bind_rule(backtest, rule, backtest->nothing, error);
     }
@@ -1105,7 +1105,7 @@ static void warn_of_rules(struct backtest *backtest)
     const struct as_ruleset *ruleset = backtest->config->ruleset;
 
     for (size_t i = 0; i < ruleset->rule_count; i++) {
-        const struct as_rule *rule = &ruleset->rules[i];
+        const struct as_rule *rule = ruleset->rules[i];
         if (!rule->enabled)
             continue;
         if (rule->source.kind == AS_SOURCE_ANNOTATION)

@@ -256,7 +256,7 @@ static void check_on_observed(void *context, uint64_t call_id, const struct as_o
     struct inspection *inspection = context;
     struct asked *asked = &inspection->asked[call_id];
     inspection->waiting--;
-    const struct as_target_config *target = &inspection->config->ruleset->targets[call_id];
+    const struct as_target_config *target = inspection->config->ruleset->targets[call_id];
     const bool is_read = result->outcome == AS_REASON_APPLIED;
     if (is_read && target->bounds.rollout == AS_ROLLOUT_WAIT &&
         result->rollout.progress == AS_PROGRESS_UNKNOWN)
@@ -287,7 +287,7 @@ static void on_others_found(void *context, const char *target, const struct as_o
         inspection->waiting--;
         for (size_t k = 0; k < count; k++)
             check_warn(inspection, "target `%s`: the %s %s sizes it too%s",
-                       ruleset->targets[i].name, others[k].kind, others[k].name,
+                       ruleset->targets[i]->name, others[k].kind, others[k].name,
                        others[k].is_paused ? " (paused)" : "");
     }
 }
@@ -295,7 +295,7 @@ static void on_others_found(void *context, const char *target, const struct as_o
 static void check_on_listed(void *context, uint64_t call_id, const struct as_object_list *list)
 {
     struct inspection *inspection = context;
-    const struct as_target_config *target = &inspection->config->ruleset->targets[call_id];
+    const struct as_target_config *target = inspection->config->ruleset->targets[call_id];
     AS_CLEANUP(as_buf_deinit) struct as_buf names = AS_BUF_INIT(SIZE_MAX / 2);
     size_t count = 0;
     inspection->waiting--;
@@ -326,7 +326,7 @@ static void check_on_listed(void *context, uint64_t call_id, const struct as_obj
 /* Only an address without templates is known before an alert. */
 static void check_ask(struct inspection *inspection, struct as_target_port *port, size_t i)
 {
-    const struct as_target_config *target = &inspection->config->ruleset->targets[i];
+    const struct as_target_config *target = inspection->config->ruleset->targets[i];
     AS_CLEANUP(as_labels_free_p) struct as_labels *none = NULL;
     struct as_error error = AS_ERROR_INIT;
     struct asked *asked = &inspection->asked[i];
@@ -388,7 +388,7 @@ static void check_targets(const struct as_config *config, const struct as_adapte
         for (size_t i = 0; i < count; i++)
             if (inspection.asked[i].awaits_list)
                 check_warn(&inspection, "target `%s`: no list of `allow.list` within %d s",
-                           config->ruleset->targets[i].name, (int)(TIMEOUT_US / AS_US_PER_S));
+                           config->ruleset->targets[i]->name, (int)(TIMEOUT_US / AS_US_PER_S));
     } else {
         check_warn(&inspection, "the clusters cannot be asked: %s", error.text);
     }
@@ -945,7 +945,7 @@ static const struct as_target_config *find_query_target(const struct as_config *
     if (as_yaml_find(at->rule, "guard") == at->map || !name || name->kind != AS_YAML_SCALAR)
         return NULL;
     const struct as_rule *rule = as_ruleset_find_rule(config->ruleset, name->text);
-    return rule ? &config->ruleset->targets[rule->target] : NULL;
+    return rule ? rule->target : NULL;
 }
 
 static void add_query_hints(struct queries *queries, const struct as_config *config)
@@ -1088,12 +1088,12 @@ static bool names_cluster(const struct as_target_config *target)
 static void note_needs(struct check *check, const struct as_ruleset *ruleset)
 {
     for (size_t i = 0; i < ruleset->rule_count; i++) {
-        const struct as_rule *rule = &ruleset->rules[i];
+        const struct as_rule *rule = ruleset->rules[i];
         check->needs_guards = check->needs_guards || rule->guard_kind == AS_GUARD_QUERY;
         check->needs_watchdog = check->needs_watchdog || rule_needs_proof(rule);
     }
     for (size_t i = 0; i < ruleset->target_count; i++) {
-        const struct as_target_config *target = &ruleset->targets[i];
+        const struct as_target_config *target = ruleset->targets[i];
         check->needs_providers =
             check->needs_providers || target->kind != &as_target_kind_kubernetes;
         check->needs_clusters = check->needs_clusters || names_cluster(target);

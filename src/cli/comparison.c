@@ -188,8 +188,8 @@ static void set_name(const struct comparison *comparison, struct compared *targe
     const struct as_ruleset *ruleset = comparison->ruleset;
     target->name = as_xstrdup(name);
     for (size_t i = 0; i < ruleset->target_count && !target->config; i++) {
-        if (strcmp(ruleset->targets[i].name, name) == 0)
-            target->config = &ruleset->targets[i];
+        if (strcmp(ruleset->targets[i]->name, name) == 0)
+            target->config = ruleset->targets[i];
     }
 }
 

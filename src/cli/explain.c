@@ -248,7 +248,7 @@ static json_t *list_receivers(const struct as_rule *rule)
 
 static json_t *make_rule(const struct asked *asked, const struct as_rule *rule)
 {
-    const struct as_target_config *target = &asked->config->ruleset->targets[rule->target];
+    const struct as_target_config *target = rule->target;
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
     struct as_error error = AS_ERROR_INIT;
     json_t *json = json_object();
@@ -369,7 +369,7 @@ static int explain_labels(const struct as_args *args)
                           .matching = json_array(),
                           .near = json_array()};
     for (size_t i = 0; i < config->ruleset->rule_count; i++)
-        ask_rule(&asked, &config->ruleset->rules[i]);
+        ask_rule(&asked, config->ruleset->rules[i]);
     if (as_args_wants_json(args))
         explain_print_json(&asked);
     else
@@ -402,7 +402,7 @@ struct preview {
 static json_t *explain_payload_make_rule(const struct preview *preview, const struct as_rule *rule,
                                          const struct as_alert *alert)
 {
-    const struct as_target_config *config = &preview->ruleset->targets[rule->target];
+    const struct as_target_config *config = rule->target;
     AS_CLEANUP(as_free_p)
     char *obstacle = explain_find_obstacle(rule, alert->labels, preview->notification->receiver);
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
@@ -453,7 +453,7 @@ static void on_notification(void *context, as_wall_time at,
         json_object_set_new(json, "outcome", json_string(word));
         for (size_t k = 0; k < preview->ruleset->rule_count; k++)
             json_array_append_new(
-                rules, explain_payload_make_rule(preview, &preview->ruleset->rules[k], alert));
+                rules, explain_payload_make_rule(preview, preview->ruleset->rules[k], alert));
         json_object_set_new(json, "rules", rules);
         json_array_append_new(preview->alerts, json);
     }
@@ -481,8 +481,8 @@ static bool concerns_payload(const struct preview *preview, const char *target_n
     bool has_always = false;
 
     for (size_t i = 0; i < preview->ruleset->rule_count; i++) {
-        const struct as_rule *rule = &preview->ruleset->rules[i];
-        if (strcmp(preview->ruleset->targets[rule->target].name, target_name) != 0)
+        const struct as_rule *rule = preview->ruleset->rules[i];
+        if (strcmp(rule->target->name, target_name) != 0)
             continue;
         has_always = has_always || rule->is_always;
         for (size_t k = 0; k < notification->alert_count; k++) {

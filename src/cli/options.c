@@ -453,7 +453,7 @@ static bool rules_is_known(const struct as_ruleset *ruleset, const char *name)
     if (strchr(name, '/')) /* an id */
         return true;
     for (size_t i = 0; i < ruleset->target_count; i++) {
-        if (strcmp(ruleset->targets[i].name, name) == 0 && !ruleset->targets[i].is_templated)
+        if (strcmp(ruleset->targets[i]->name, name) == 0 && !ruleset->targets[i]->is_templated)
             return true;
     }
     return false;

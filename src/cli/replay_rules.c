@@ -317,7 +317,7 @@ static struct replay_values *replay_values_new(struct as_ruleset *ruleset)
     values->is_seen = as_xcalloc(ruleset->rule_count + 1, sizeof(bool));
     values->first = as_xcalloc(ruleset->rule_count + 1, sizeof(json_t *));
     for (size_t i = 0; i < ruleset->rule_count; i++) {
-        struct as_rule *rule = &ruleset->rules[i];
+        struct as_rule *rule = ruleset->rules[i];
         values->by_name[i] = rule;
         values->is_needed[i] = replace_source(rule);
         values->first_unknown += values->is_needed[i] && rule->is_always && rule->enabled;
@@ -415,7 +415,7 @@ static void replay_apply_proposal(struct replay_values *values, struct as_simula
     const json_t *value = json_object_get(proposal, "value");
     const json_t *samples = json_object_get(proposal, "samples");
     const struct as_rule *known = replay_find_rule(values, rule);
-    const size_t number = known ? (size_t)(known - values->ruleset->rules) : 0;
+    const size_t number = known ? known->number : 0;
     const char *incident = as_record_get_text(proposal, "incident");
 
     if (!known || !values->is_needed[number] || known->is_always != is_always ||
@@ -445,7 +445,7 @@ static void replay_values_note_first(struct replay_values *values, const json_t 
                        proposal)
     {
         const struct as_rule *rule = replay_find_rule(values, as_record_get_text(proposal, "rule"));
-        const size_t number = rule ? (size_t)(rule - values->ruleset->rules) : 0;
+        const size_t number = rule ? rule->number : 0;
         if (!rule || !rule->is_always || !rule->enabled || !values->is_needed[number] ||
             values->first[number])
             continue;
@@ -458,7 +458,7 @@ static void replay_values_note_first(struct replay_values *values, const json_t 
 static void replay_values_begin(struct replay_values *values, struct as_simulation *simulation)
 {
     for (size_t i = 0; i < values->ruleset->rule_count; i++) {
-        set_guard(&values->ruleset->rules[i], simulation, true);
+        set_guard(values->ruleset->rules[i], simulation, true);
         if (values->first[i])
             replay_apply_proposal(values, simulation, values->first[i], true);
     }
@@ -636,12 +636,12 @@ static void replay_values_visit_missing(const struct replay_values *values,
                                         void *context)
 {
     for (size_t i = 0; i < values->ruleset->rule_count; i++) {
-        if (!values->is_needed[i] || values->is_seen[i] || !values->ruleset->rules[i].enabled)
+        if (!values->is_needed[i] || values->is_seen[i] || !values->ruleset->rules[i]->enabled)
             continue;
         AS_CLEANUP(as_free_p)
         char *text = as_xasprintf("rule %s: the log has no values of it (an annotation or a query "
                                   "of a rule of that name): it proposes nothing",
-                                  values->ruleset->rules[i].name);
+                                  values->ruleset->rules[i]->name);
         replay_warn(context, text);
     }
 }
@@ -965,8 +965,8 @@ static int find_first_sizes(struct replay *replay, const struct log_files *files
 
     for (size_t i = 0; i < ruleset->target_count; i++) {
         AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
-        if (!ruleset->targets[i].is_templated &&
-            as_target_ref_new(&ruleset->targets[i], none, none, &ref, NULL) == AS_TARGET_OK) {
+        if (!ruleset->targets[i]->is_templated &&
+            as_target_ref_new(ruleset->targets[i], none, none, &ref, NULL) == AS_TARGET_OK) {
             (void)get_logged(replay, ref->id);
             replay->unknown++;
         }

@@ -194,12 +194,12 @@ static void record_policy(struct daemon *daemon, const struct as_scaling_policy 
 }
 
 /* A policy is told when it comes, and when it is in force or is refused for another reason. */
-static bool tell_policy(void *context, const struct as_scaling_policy *policy)
+static void tell_policy(void *context, const struct as_scaling_policy *policy)
 {
     struct daemon *daemon = context;
     const bool is_ready = policy->reason == AS_POLICY_READY;
     if (policy->is_known)
-        return false;
+        return;
     as_log(is_ready ? AS_LOG_INFO : AS_LOG_WARN,
            is_ready ? "a scaling policy is in force" : "a scaling policy is not in force",
            AS_F("policy", policy->id), AS_FI("generation", policy->generation),
@@ -208,7 +208,6 @@ static bool tell_policy(void *context, const struct as_scaling_policy *policy)
     as_policy_reports_on_judged(daemon->policies.reports, policy->id);
     if (daemon->shell && !daemon->failed)
         record_policy(daemon, policy, true);
-    return false;
 }
 
 static bool record_known(void *context, const struct as_scaling_policy *policy)
@@ -282,7 +281,7 @@ void daemon_policies_join(struct daemon *daemon)
                                                 .files = daemon->config->ruleset,
                                                 .now = policies_get_now(),
                                                 .is_complete = policies->has_synced});
-    as_policy_set_visit(policies->set, tell_policy, daemon);
+    as_policy_set_visit_placed(policies->set, tell_policy, daemon);
     policies->earliest.us = policies_get_now().us + JOIN_EVERY_US;
     policies->due = as_policy_set_get_deadline(policies->set);
     evtimer_del(policies->timer);

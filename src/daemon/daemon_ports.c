@@ -64,7 +64,7 @@ void daemon_messages_close(struct daemon *daemon)
 static bool has_node_group(const struct as_ruleset *ruleset)
 {
     for (size_t i = 0; i < ruleset->target_count; i++) {
-        if (as_target_config_has_nodes(&ruleset->targets[i]))
+        if (as_target_config_has_nodes(ruleset->targets[i]))
             return true;
     }
     return false;

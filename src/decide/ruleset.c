@@ -273,8 +273,8 @@ static void deinit_rule(struct as_rule *rule)
 const struct as_rule *as_ruleset_find_rule(const struct as_ruleset *ruleset, const char *name)
 {
     for (size_t i = 0; i < ruleset->rule_count; i++) {
-        if (strcmp(ruleset->rules[i].name, name) == 0)
-            return &ruleset->rules[i];
+        if (strcmp(ruleset->rules[i]->name, name) == 0)
+            return ruleset->rules[i];
     }
     return NULL;
 }
@@ -291,14 +291,54 @@ bool as_ruleset_awaits(const struct as_ruleset *ruleset, const char *target)
                                                   sizeof(*ruleset->awaited), compare_with_name));
 }
 
+int as_target_config_compare(const struct as_target_config *a, const struct as_target_config *b)
+{
+    const struct as_policy_terms *x = a->policy, *y = b->policy;
+    if (!x != !y)
+        return x ? 1 : -1;
+    if (x && x->created.us != y->created.us)
+        return x->created.us > y->created.us ? 1 : -1;
+    const int spaces = x ? strcmp(x->namespace, y->namespace) : 0;
+    if (spaces != 0)
+        return spaces;
+    return x ? strcmp(x->name, y->name) : (a->number > b->number) - (a->number < b->number);
+}
+
+int as_rule_compare(const struct as_rule *a, const struct as_rule *b)
+{
+    const bool is_of_policy = a->target->policy || b->target->policy;
+    const int targets = is_of_policy ? as_target_config_compare(a->target, b->target) : 0;
+    return targets != 0 ? targets : (a->number > b->number) - (a->number < b->number);
+}
+
+void as_ruleset_make_room(struct as_ruleset *ruleset, size_t target_count, size_t rule_count)
+{
+    ruleset->targets = as_xcalloc(target_count + 1, sizeof(struct as_target_config *));
+    ruleset->target_count = target_count;
+    for (uint32_t i = 0; i < target_count; i++) {
+        ruleset->targets[i] = as_xcalloc(1, sizeof(struct as_target_config));
+        ruleset->targets[i]->number = i;
+    }
+    ruleset->rules = as_xcalloc(rule_count + 1, sizeof(struct as_rule *));
+    ruleset->rule_count = rule_count;
+    for (uint32_t i = 0; i < rule_count; i++) {
+        ruleset->rules[i] = as_xcalloc(1, sizeof(struct as_rule));
+        ruleset->rules[i]->number = i;
+    }
+}
+
 struct as_ruleset *as_ruleset_free(struct as_ruleset *ruleset)
 {
     if (!ruleset)
         return NULL;
-    for (size_t i = 0; i < ruleset->target_count; i++)
-        deinit_target(&ruleset->targets[i]);
-    for (size_t i = 0; i < ruleset->rule_count; i++)
-        deinit_rule(&ruleset->rules[i]);
+    for (size_t i = 0; i < ruleset->target_count; i++) {
+        deinit_target(ruleset->targets[i]);
+        free(ruleset->targets[i]);
+    }
+    for (size_t i = 0; i < ruleset->rule_count; i++) {
+        deinit_rule(ruleset->rules[i]);
+        free(ruleset->rules[i]);
+    }
     free(ruleset->targets);
     for (size_t i = 0; i < ruleset->zone_count; i++)
         as_zone_free(ruleset->zones[i]);
@@ -331,35 +371,36 @@ bool as_source_is_asked(const struct as_source *source)
  *
  * A confined rule is also stored under a key of its own matchers, in a list that is read only for
  * an alert without a rule: to say that the label of the namespace alone does not match.
+ * A whole rule set is counted first, so that each key is the rarest. A rule that is added later
+ * takes the key with the fewest rules so far.
  */
 
 struct rule_list {
-    uint32_t *items;
+    const struct as_rule **items;
     size_t count, capacity;
 };
 
 struct value_entry {
     char *value;
-    uint32_t sharers; /* rules that could use it as key */
+    size_t sharers; /* rules that could use it as key; of added ones only those that do */
     struct rule_list rules, confined;
     UT_hash_handle hh;
 };
 
 struct name_entry {
-    const char *name; /* owned by the matcher */
+    char *name;
     struct value_entry *values;
     UT_hash_handle hh;
 };
 
 struct as_rule_index {
-    const struct as_ruleset *ruleset;
     struct name_entry *names;
     struct rule_list keyless;
     struct rule_list matches; /* the last answer */
     size_t turn;              /* of confined rules that share a key: where to begin */
 };
 
-static void ruleset_append(struct rule_list *list, uint32_t rule)
+static void ruleset_append(struct rule_list *list, const struct as_rule *rule)
 {
     list->items = as_xgrow(list->items, list->count, &list->capacity, sizeof(*list->items));
     list->items[list->count++] = rule;
@@ -385,7 +426,7 @@ static struct value_entry *take_entry(struct as_rule_index *index, const char *n
     HASH_FIND_STR(index->names, name, by_name);
     if (!by_name) {
         by_name = as_xcalloc(1, sizeof(*by_name));
-        by_name->name = name;
+        by_name->name = as_xstrdup(name);
         HASH_ADD_KEYPTR(hh, index->names, by_name->name, strlen(name), by_name);
     }
     HASH_FIND_STR(by_name->values, value, by_value);
@@ -413,15 +454,16 @@ static void count_sharers(struct as_rule_index *index, const struct as_rule *rul
 static bool find_best_key(struct as_rule_index *index, const struct as_rule *rule, size_t count,
                           struct as_matcher_values *best_out, const char **name_out)
 {
-    uint32_t best_cost = UINT32_MAX;
+    size_t best_cost = SIZE_MAX;
 
     for (size_t i = 0; i < count; i++) {
         struct as_matcher_values words = {.text = NULL};
-        uint32_t cost = 0;
+        size_t cost = 0;
         if (!find_key(&rule->matchers[i], &words))
             continue;
         for (size_t k = 0; k < words.count; k++) {
-            uint32_t sharers = take_entry(index, rule->matchers[i].name, words.items[k])->sharers;
+            const size_t sharers =
+                take_entry(index, rule->matchers[i].name, words.items[k])->sharers;
             cost = sharers > cost ? sharers : cost;
         }
         if (cost < best_cost) {
@@ -437,21 +479,20 @@ static bool find_best_key(struct as_rule_index *index, const struct as_rule *rul
 }
 
 /* Stores the rule under its best key. */
-static void insert(struct as_rule_index *index, uint32_t number)
+static void insert(struct as_rule_index *index, const struct as_rule *rule)
 {
-    const struct as_rule *rule = &index->ruleset->rules[number];
     AS_CLEANUP(as_matcher_values_deinit) struct as_matcher_values best = {.text = NULL};
     AS_CLEANUP(as_matcher_values_deinit) struct as_matcher_values own = {.text = NULL};
     const char *name = NULL;
 
     if (!find_best_key(index, rule, rule->matcher_count, &best, &name))
-        ruleset_append(&index->keyless, number);
+        ruleset_append(&index->keyless, rule);
     for (size_t k = 0; k < best.count; k++)
-        ruleset_append(&take_entry(index, name, best.items[k])->rules, number);
+        ruleset_append(&take_entry(index, name, best.items[k])->rules, rule);
     if (!rule->is_confined || !find_best_key(index, rule, rule->matcher_count - 1, &own, &name))
         return;
     for (size_t k = 0; k < own.count; k++)
-        ruleset_append(&take_entry(index, name, own.items[k])->confined, number);
+        ruleset_append(&take_entry(index, name, own.items[k])->confined, rule);
 }
 
 static void free_value(struct name_entry *name, struct value_entry *value)
@@ -470,6 +511,7 @@ static void free_name(struct as_rule_index *index, struct name_entry *name)
     HASH_ITER (hh, name->values, value, next)
         free_value(name, value);
     HASH_DEL(index->names, name);
+    free(name->name);
     free(name);
 }
 
@@ -493,15 +535,86 @@ struct as_rule_index *as_rule_index_new(const struct as_ruleset *ruleset)
 {
     struct as_rule_index *index = as_xcalloc(1, sizeof(*index));
 
-    index->ruleset = ruleset;
     for (size_t i = 0; i < ruleset->rule_count; i++)
-        count_sharers(index, &ruleset->rules[i]);
+        count_sharers(index, ruleset->rules[i]);
     for (size_t i = 0; i < ruleset->rule_count; i++) {
-        if (!ruleset->rules[i].is_always)
-            insert(index, (uint32_t)i);
+        if (!ruleset->rules[i]->is_always)
+            insert(index, ruleset->rules[i]);
     }
     prune(index);
     return index;
+}
+
+/* Calls `visit` for each word of the rule's matchers that the index has. */
+static void visit_words(struct as_rule_index *index, const struct as_rule *rule,
+                        void (*visit)(struct name_entry *name, struct value_entry *value,
+                                      const struct as_rule *rule))
+{
+    for (size_t i = 0; i < rule->matcher_count; i++) {
+        AS_CLEANUP(as_matcher_values_deinit) struct as_matcher_values words = {NULL};
+        struct name_entry *name;
+        HASH_FIND_STR(index->names, rule->matchers[i].name, name);
+        if (!name || !find_key(&rule->matchers[i], &words))
+            continue;
+        for (size_t k = 0; k < words.count; k++) {
+            struct value_entry *value;
+            HASH_FIND_STR(name->values, words.items[k], value);
+            if (value)
+                visit(name, value, rule);
+        }
+        if (!name->values)
+            free_name(index, name);
+    }
+}
+
+static bool list_remove(struct rule_list *list, const struct as_rule *rule)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i] == rule) {
+            list->items[i] = list->items[--list->count];
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note_sharers(struct name_entry *name, struct value_entry *value,
+                         const struct as_rule *rule)
+{
+    (void)name;
+    (void)rule;
+    value->sharers = value->rules.count;
+}
+
+static void drop_empty(struct name_entry *name, struct value_entry *value,
+                       const struct as_rule *rule)
+{
+    (void)rule;
+    if (value->rules.count + value->confined.count == 0)
+        free_value(name, value);
+}
+
+static void drop_rule(struct name_entry *name, struct value_entry *value,
+                      const struct as_rule *rule)
+{
+    (void)list_remove(&value->rules, rule);
+    (void)list_remove(&value->confined, rule);
+    drop_empty(name, value, rule);
+}
+
+void as_rule_index_add(struct as_rule_index *index, const struct as_rule *rule)
+{
+    if (rule->is_always)
+        return;
+    visit_words(index, rule, note_sharers);
+    insert(index, rule);
+    visit_words(index, rule, drop_empty);
+}
+
+void as_rule_index_remove(struct as_rule_index *index, const struct as_rule *rule)
+{
+    (void)list_remove(&index->keyless, rule);
+    visit_words(index, rule, drop_rule);
 }
 
 struct as_rule_index *as_rule_index_free(struct as_rule_index *index)
@@ -537,29 +650,32 @@ static bool includes_receiver(const struct as_rule *rule, const struct wanted *w
     return rule->receiver_count == 0;
 }
 
+bool as_rule_matches(const struct as_rule *rule, const struct as_labels *labels)
+{
+    for (size_t i = 0; i < rule->matcher_count; i++)
+        if (!as_matcher_match(&rule->matchers[i], labels))
+            return false;
+    return true;
+}
+
 static void try_rules(struct as_rule_index *index, const struct rule_list *candidates,
                       const struct wanted *wanted)
 {
     for (size_t i = 0; i < candidates->count; i++) {
-        const struct as_rule *rule = &index->ruleset->rules[candidates->items[i]];
-        bool matches = includes_receiver(rule, wanted);
-        for (size_t k = 0; k < rule->matcher_count && matches; k++)
-            matches = as_matcher_match(&rule->matchers[k], wanted->labels);
-        if (matches)
-            ruleset_append(&index->matches, candidates->items[i]);
+        const struct as_rule *rule = candidates->items[i];
+        if (includes_receiver(rule, wanted) && as_rule_matches(rule, wanted->labels))
+            ruleset_append(&index->matches, rule);
     }
 }
 
-static int compare_numbers(const void *a, const void *b)
+static int compare_places(const void *a, const void *b)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
+    return as_rule_compare(*(const struct as_rule *const *)a, *(const struct as_rule *const *)b);
 }
 
 size_t as_rule_index_match(struct as_rule_index *index, const struct as_labels *labels,
                            const char *const *receivers, size_t receiver_count,
-                           const uint32_t **rules_out)
+                           const struct as_rule *const **rules_out)
 {
     const struct wanted wanted = {labels, receivers, receiver_count};
     struct rule_list *matches = &index->matches;
@@ -576,7 +692,7 @@ size_t as_rule_index_match(struct as_rule_index *index, const struct as_labels *
             try_rules(index, &value->rules, &wanted);
     }
     if (matches->count > 1)
-        qsort(matches->items, matches->count, sizeof(*matches->items), compare_numbers);
+        qsort(matches->items, matches->count, sizeof(*matches->items), compare_places);
     *rules_out = matches->items;
     return matches->count;
 }
@@ -595,15 +711,15 @@ static void try_confined(struct as_rule_index *index, const struct rule_list *ca
                          const struct wanted *wanted, size_t *left_io)
 {
     for (size_t i = 0; i<candidates->count && * left_io> 0; i++, (*left_io)--) {
-        const uint32_t number = candidates->items[(index->turn + i) % candidates->count];
-        if (is_confined_from(&index->ruleset->rules[number], wanted))
-            ruleset_append(&index->matches, number);
+        const struct as_rule *rule = candidates->items[(index->turn + i) % candidates->count];
+        if (is_confined_from(rule, wanted))
+            ruleset_append(&index->matches, rule);
     }
 }
 
 size_t as_rule_index_match_confined(struct as_rule_index *index, const struct as_labels *labels,
                                     const char *const *receivers, size_t receiver_count,
-                                    const uint32_t **rules_out)
+                                    const struct as_rule *const **rules_out)
 {
     const struct wanted wanted = {labels, receivers, receiver_count};
     size_t left = AS_RULE_NEAR_MAX;

@@ -137,10 +137,10 @@ static bool needs_proof(const struct as_engine *engine, const struct target *tar
 {
     const struct as_ruleset *ruleset = engine->ruleset;
     for (size_t i = 0; i < ruleset->rule_count; i++) {
-        const struct as_rule *rule = &ruleset->rules[i];
-        if (&ruleset->targets[rule->target] == target->config &&
-            rule->action.kind != AS_ACTION_SCALE_UP && rule->action.kind != AS_ACTION_HOLD &&
-            rule->guard_kind != AS_GUARD_WAIVED && !rule->is_always)
+        const struct as_rule *rule = ruleset->rules[i];
+        if (rule->target == target->config && rule->action.kind != AS_ACTION_SCALE_UP &&
+            rule->action.kind != AS_ACTION_HOLD && rule->guard_kind != AS_GUARD_WAIVED &&
+            !rule->is_always)
             return engine->config.watchdog_count > 0;
     }
     return false;
@@ -320,9 +320,8 @@ struct as_engine *as_engine_free(struct as_engine *engine)
     as_arena_deinit(&engine->arena);
     free(engine->effects);
     free(engine->former_refs);
-    targets_free_places(engine);
+    targets_deinit(engine);
     free(engine->listings.complete);
-    free(engine->members);
     free(engine);
     return NULL;
 }
@@ -375,8 +374,59 @@ static void on_deadline(struct as_engine *engine)
     }
 }
 
+#define LOCAL_MAX 64 /* changes; more are quicker together */
+
+static bool has_same_target(const struct as_engine *engine, const struct as_target_config *former,
+                            const struct as_target_config *next)
+{
+    AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
+    if (as_target_ref_new(next, NULL, NULL, &ref, NULL) != 0)
+        return false;
+    const struct target *target = target_find_id(engine, ref->id);
+    return target && target->config == former;
+}
+
+/* Whether only policies of workloads differ from the rules in force, and no other target can be
+ * concerned by that: by a group of nodes, by `after`, or by a template that leads there. */
+static bool change_is_local(const struct as_engine *engine, const struct as_ruleset *next)
+{
+    const struct as_ruleset *const *lists[] = {next->removed, next->added};
+    const size_t counts[] = {next->removed_count, next->added_count};
+    if (next->base == 0 || next->base != engine->ruleset->serial ||
+        counts[0] + counts[1] > LOCAL_MAX || (engine->has_templates && counts[0] != counts[1]))
+        return false;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(lists); i++) {
+        for (size_t k = 0; k < counts[i]; k++) {
+            const struct as_target_config *config = lists[i][k]->targets[0];
+            if (config->family || config->kind->has_nodes || config->after_count > 0)
+                return false;
+            if (engine->has_templates &&
+                !has_same_target(engine, next->removed[k]->targets[0], next->added[k]->targets[0]))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* A change of a few policies: its cost does not depend on the number of all targets. */
+static bool change_some(struct as_engine *engine, const struct as_event *event)
+{
+    const struct as_ruleset *next = event->ruleset;
+    struct target_array targets = {
+        .items = as_arena_alloc(&engine->arena, next->removed_count + next->added_count + 1,
+                                sizeof(struct target *))};
+    engine->config = event->config;
+    if (!bindings_remake_some(engine, next, &targets))
+        return false;
+    targets_change(engine, &targets);
+    alerts_resume(engine);
+    return true;
+}
+
 static void on_rules(struct as_engine *engine, const struct as_event *event)
 {
+    if (change_is_local(engine, event->ruleset) && change_some(engine, event))
+        return;
     const struct as_limits limits = engine->config.limits;
     as_rule_index_free(engine->index);
     engine->generation++;

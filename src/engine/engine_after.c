@@ -83,7 +83,8 @@ static const struct target *find_blocker(const struct as_engine *engine,
     const struct as_target_config *config = target->config;
     for (size_t i = 0; i < config->after_count; i++) {
         const struct target *other;
-        LIST_FOREACH (other, &engine->members[config->after[i]], of_entry) {
+        LIST_FOREACH (other, target_get_members(engine, engine->ruleset->targets[config->after[i]]),
+                      of_entry) {
             if (is_at_work(engine, other))
                 return other;
         }
@@ -95,7 +96,7 @@ static bool is_named_by(const struct target *target, const struct as_engine *eng
                         const struct as_target_config *other)
 {
     for (size_t i = 0; i < other->after_count; i++) {
-        if (&engine->ruleset->targets[other->after[i]] == target->config)
+        if (engine->ruleset->targets[other->after[i]] == target->config)
             return true;
     }
     return false;
@@ -106,9 +107,9 @@ static const struct target *find_decreased(const struct as_engine *engine,
 {
     for (uint32_t i = 0; i < engine->ruleset->target_count; i++) {
         const struct target *other;
-        if (!is_named_by(target, engine, &engine->ruleset->targets[i]))
+        if (!is_named_by(target, engine, engine->ruleset->targets[i]))
             continue;
-        LIST_FOREACH (other, &engine->members[i], of_entry) {
+        LIST_FOREACH (other, target_get_members(engine, engine->ruleset->targets[i]), of_entry) {
             if (is_being_decreased(engine, other))
                 return other;
         }

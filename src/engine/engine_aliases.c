@@ -80,7 +80,7 @@ static const char *find_family(const struct as_engine *engine, const struct targ
     if (target->config)
         return target->config->family;
     for (size_t i = 0; i < engine->ruleset->target_count; i++) {
-        const struct as_target_config *entry = &engine->ruleset->targets[i];
+        const struct as_target_config *entry = engine->ruleset->targets[i];
         if (entry->family && entry->is_templated && as_target_may_have_id(entry, target->ref->id))
             return entry->family;
     }

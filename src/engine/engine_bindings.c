@@ -91,9 +91,10 @@ static struct target *resolve(struct as_engine *engine, const struct incident *i
                               const struct as_rule *rule, const struct as_labels *labels,
                               const struct as_labels *annotations, bool *is_forbidden)
 {
-    const struct as_target_config *config = &engine->ruleset->targets[rule->target];
+    const struct as_target_config *config = rule->target;
     /* with a plain address, labels do not matter: its only target always exists */
-    struct target *named = config->is_templated ? NULL : LIST_FIRST(&engine->members[rule->target]);
+    struct target *named =
+        config->is_templated ? NULL : LIST_FIRST(target_get_members(engine, rule->target));
     struct as_target_ref *ref = NULL;
     if (!named && as_target_ref_new(config, labels, annotations, &ref, NULL) != 0)
         return NULL;
@@ -105,28 +106,28 @@ static struct target *resolve(struct as_engine *engine, const struct incident *i
     return named ? named : target_claim(engine, config, ref);
 }
 
-static size_t count_enabled(const struct as_engine *engine, const uint32_t *rules, size_t count)
+static size_t count_enabled(const struct as_rule *const *rules, size_t count)
 {
     size_t enabled = 0;
     for (size_t i = 0; i < count; i++)
-        enabled += engine->ruleset->rules[rules[i]].enabled;
+        enabled += rules[i]->enabled;
     return enabled;
 }
 
 enum bind_result bindings_check(struct as_engine *engine, const struct as_labels *labels,
                                 const char *receiver)
 {
-    const uint32_t *rules;
+    const struct as_rule *const *rules;
     const size_t count = as_rule_index_match(engine->index, labels, &receiver, 1, &rules);
     if (count == 0)
         return BIND_NO_RULE;
-    return count_enabled(engine, rules, count) ? BIND_OK : BIND_DISABLED;
+    return count_enabled(rules, count) ? BIND_OK : BIND_DISABLED;
 }
 
 enum bind_result bindings_make(struct as_engine *engine, struct incident *incident,
                                const struct as_labels *labels, const struct as_labels *annotations)
 {
-    const uint32_t *rules;
+    const struct as_rule *const *rules;
     if (as_labels_are_own(labels)) /* of an incident that an earlier version has opened */
         return BIND_NO_RULE;
     const size_t count =
@@ -134,14 +135,14 @@ enum bind_result bindings_make(struct as_engine *engine, struct incident *incide
                             incident->state.receiver_count, &rules);
     if (count == 0)
         return BIND_NO_RULE;
-    const size_t enabled = count_enabled(engine, rules, count);
+    const size_t enabled = count_enabled(rules, count);
     if (enabled == 0)
         return BIND_DISABLED;
 
     bool is_forbidden = false;
     incident->bindings = as_xcalloc(enabled, sizeof(*incident->bindings));
     for (size_t i = 0; i < count; i++) {
-        const struct as_rule *rule = &engine->ruleset->rules[rules[i]];
+        const struct as_rule *rule = rules[i];
         if (!rule->enabled)
             continue;
         struct target *target = resolve(engine, incident, rule, labels, annotations, &is_forbidden);
@@ -258,16 +259,21 @@ static int compare_serials(const void *a, const void *b)
     return ((*left)->serial > (*right)->serial) - ((*left)->serial < (*right)->serial);
 }
 
-static void remake_in_order(struct as_engine *engine)
+static void remake_in_order(struct as_engine *engine, struct incident **incidents, size_t count)
+{
+    qsort(incidents, count, sizeof(struct incident *), compare_serials);
+    for (size_t i = 0; i < count; i++)
+        make_anew(engine, incidents[i]);
+}
+
+static void remake_open(struct as_engine *engine)
 {
     struct incident **incidents = as_xcalloc(engine->open_count + 1, sizeof(struct incident *));
     struct incident *incident;
     size_t count = 0;
     TAILQ_FOREACH (incident, &engine->open, in_order)
         incidents[count++] = incident;
-    qsort(incidents, count, sizeof(struct incident *), compare_serials);
-    for (size_t i = 0; i < count; i++)
-        make_anew(engine, incidents[i]);
+    remake_in_order(engine, incidents, count);
     free(incidents);
 }
 
@@ -309,34 +315,56 @@ static void assume_step(struct incident *incident)
     }
 }
 
+/* Its incident is in `former`, or it gets a new one. */
+static struct incident *remake_always_rule(struct as_engine *engine, const struct as_rule *rule,
+                                           struct incident_list *former)
+{
+    struct incident *incident;
+    TAILQ_FOREACH (incident, former, in_order) {
+        if (strcmp(incident->always, rule->name) == 0)
+            break;
+    }
+    if (incident)
+        TAILQ_REMOVE(former, incident, in_order);
+    else
+        incident = incident_new_always(rule->name);
+    TAILQ_INSERT_TAIL(&engine->always, incident, in_order);
+    incident->bindings = as_xcalloc(1, sizeof(*incident->bindings));
+    struct target *target =
+        LIST_FIRST(target_get_members(engine, rule->target)); /* its address is plain */
+    if (target)
+        bind(engine, &incident->bindings[incident->binding_count++], incident,
+             group_get(target, rule));
+    return incident;
+}
+
 static void remake_always(struct as_engine *engine)
 {
     struct incident_list former = TAILQ_HEAD_INITIALIZER(former);
     TAILQ_CONCAT(&former, &engine->always, in_order);
     for (size_t i = 0; i < engine->ruleset->rule_count; i++) {
-        const struct as_rule *rule = &engine->ruleset->rules[i];
-        struct incident *incident;
+        const struct as_rule *rule = engine->ruleset->rules[i];
         if (!rule->is_always || !rule->enabled)
             continue;
-        TAILQ_FOREACH (incident, &former, in_order) {
-            if (strcmp(incident->always, rule->name) == 0)
-                break;
-        }
-        if (incident)
-            TAILQ_REMOVE(&former, incident, in_order);
-        else
-            incident = incident_new_always(rule->name);
-        TAILQ_INSERT_TAIL(&engine->always, incident, in_order);
-        incident->bindings = as_xcalloc(1, sizeof(*incident->bindings));
-        struct target *target =
-            LIST_FIRST(&engine->members[rule->target]); /* its address is plain */
-        if (target)
-            bind(engine, &incident->bindings[incident->binding_count++], incident,
-                 group_get(target, rule));
+        struct incident *incident = remake_always_rule(engine, rule, &former);
         if (engine->generation == 0) /* the start */
             assume_step(incident);
     }
     TAILQ_CONCAT(&engine->graveyard, &former, in_order);
+}
+
+static void remake_of_target(struct as_engine *engine, struct target *target)
+{
+    bool is_changed = false;
+    if (target_is_awaited(engine, target)) {
+        endings_sleep(target);
+        return;
+    }
+    FOR_CONCERNS (engine, concern)
+        if (concern->remake && concern->remake(engine, target))
+            is_changed = true;
+    if (is_changed)
+        effect_put_target(engine, target);
 }
 
 /* What outlasts incidents. */
@@ -344,19 +372,10 @@ static void remake_concerns(struct as_engine *engine)
 {
     struct target *target;
     const size_t effects = engine->effect_count;
-    RB_FOREACH (target, target_tree, &engine->targets) {
-        bool is_changed = false;
-        if (target_is_awaited(engine, target)) {
-            endings_sleep(target);
-            continue;
-        }
-        FOR_CONCERNS (engine, concern)
-            if (concern->remake && concern->remake(engine, target))
-                is_changed = true;
-        if (is_changed)
-            effect_put_target(engine, target);
-    }
-    evaluations_remake_all(engine);
+    RB_FOREACH (target, target_tree, &engine->targets)
+        remake_of_target(engine, target);
+    RB_FOREACH (target, target_tree, &engine->targets)
+        evaluations_remake(engine, target); /* when the pools of all targets are known */
     if (engine->effect_count > effects)
         effect_commit(engine);
 }
@@ -371,8 +390,118 @@ void bindings_remake_all(struct as_engine *engine)
     owners_find(engine);
     targets_reset_entries(engine);
     remake_always(engine);
-    remake_in_order(engine);
+    remake_open(engine);
     remake_concerns(engine);
+}
+
+/*
+ * A change of a few policies: only the incidents that their rules match are bound again, and only
+ * their targets get other rules. The outcome is that of bindings_remake_all.
+ */
+
+static bool matches_some(const struct as_ruleset *const *policies, size_t count,
+                         const struct incident *incident)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < policies[i]->rule_count; k++)
+            if (!policies[i]->rules[k]->is_always &&
+                as_rule_matches(policies[i]->rules[k], incident->state.labels))
+                return true;
+    return false;
+}
+
+static size_t set_aside_some(struct as_engine *engine, const struct as_ruleset *next,
+                             struct incident **incidents)
+{
+    struct incident *incident;
+    size_t count = 0;
+    TAILQ_FOREACH (incident, &engine->open, in_order) {
+        if (!matches_some(next->removed, next->removed_count, incident) &&
+            !matches_some(next->added, next->added_count, incident))
+            continue;
+        set_aside(engine, incident);
+        incidents[count++] = incident;
+    }
+    return count;
+}
+
+static void add_changed(struct target_array *targets, struct target *target)
+{
+    for (size_t i = 0; i < targets->count; i++)
+        if (targets->items[i] == target)
+            return;
+    targets->items[targets->count++] = target;
+}
+
+/* Takes the policy's rules from its target. Their `always` incidents go to `former`. */
+static void rules_leave(struct as_engine *engine, const struct as_ruleset *policy,
+                        struct incident_list *former, struct target_array *targets)
+{
+    struct target *target = LIST_FIRST(target_get_members(engine, policy->targets[0]));
+    for (size_t i = 0; i < policy->rule_count; i++) {
+        const struct as_rule *rule = policy->rules[i];
+        const struct group *group =
+            target && rule->is_always ? group_find(target, rule->name) : NULL;
+        as_rule_index_remove(engine->index, rule);
+        if (!group)
+            continue;
+        struct incident *incident = TAILQ_FIRST(&group->bindings)->incident;
+        set_aside(engine, incident);
+        TAILQ_REMOVE(&engine->always, incident, in_order);
+        TAILQ_INSERT_TAIL(former, incident, in_order);
+    }
+    if (!target)
+        return;
+    target_set_config(engine, target, NULL);
+    engine->named_count--;
+    add_changed(targets, target);
+}
+
+static void rules_come(struct as_engine *engine, const struct as_ruleset *policy,
+                       struct target_array *targets)
+{
+    for (size_t i = 0; i < policy->rule_count; i++)
+        as_rule_index_add(engine->index, policy->rules[i]);
+    struct target *target = target_make_named(engine, policy->targets[0]);
+    if (target)
+        add_changed(targets, target);
+}
+
+bool bindings_remake_some(struct as_engine *engine, const struct as_ruleset *next,
+                          struct target_array *targets)
+{
+    struct incident **incidents =
+        as_arena_alloc(&engine->arena, engine->open_count + 1, sizeof(struct incident *));
+    struct incident_list former = TAILQ_HEAD_INITIALIZER(former);
+    const size_t count = set_aside_some(engine, next, incidents);
+    for (size_t i = 0; i < next->removed_count; i++)
+        rules_leave(engine, next->removed[i], &former, targets);
+    targets_forget_members(engine, next);
+    engine->ruleset = next;
+    for (size_t i = 0; i < next->added_count; i++)
+        rules_come(engine, next->added[i], targets);
+    for (size_t i = 0; i < count; i++) {
+        if (!owners_are_right(engine, incidents[i])) {
+            TAILQ_CONCAT(&engine->always, &former, in_order);
+            return false;
+        }
+    }
+    for (size_t i = 0; i < next->added_count; i++)
+        for (size_t k = 0; k < next->added[i]->rule_count; k++) {
+            const struct as_rule *rule = next->added[i]->rules[k];
+            if (rule->is_always && rule->enabled)
+                (void)remake_always_rule(engine, rule, &former);
+        }
+    TAILQ_CONCAT(&engine->graveyard, &former, in_order);
+    remake_in_order(engine, incidents, count);
+    const size_t effects = engine->effect_count;
+    for (size_t i = 0; i < targets->count; i++)
+        remake_of_target(engine, targets->items[i]);
+    for (size_t i = 0; i < targets->count; i++)
+        evaluations_remake(engine, targets->items[i]);
+    if (engine->effect_count > effects)
+        effect_commit(engine);
+    return true;
 }
 
 /*

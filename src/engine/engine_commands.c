@@ -38,9 +38,9 @@ static struct target *find_by_name(struct as_engine *engine, const char *name, s
     struct target *found = NULL, *target;
     *count_out = 0;
     for (size_t i = 0; i < engine->ruleset->target_count; i++) {
-        if (strcmp(engine->ruleset->targets[i].name, name) != 0)
+        if (strcmp(engine->ruleset->targets[i]->name, name) != 0)
             continue;
-        LIST_FOREACH (target, &engine->members[i], of_entry) {
+        LIST_FOREACH (target, target_get_members(engine, engine->ruleset->targets[i]), of_entry) {
             found = target;
             ++*count_out;
         }
@@ -66,7 +66,7 @@ static struct target *find_by_former_id(struct as_engine *engine, const char *id
 static struct as_target_ref *find_coming(const struct as_engine *engine, const char *id)
 {
     for (size_t i = 0; i < engine->ruleset->target_count; i++) {
-        const struct as_target_config *entry = &engine->ruleset->targets[i];
+        const struct as_target_config *entry = engine->ruleset->targets[i];
         struct as_target_ref *ref;
         if (!as_target_may_have_id(entry, id))
             continue;
@@ -400,8 +400,8 @@ static void refuse_name(struct as_engine *engine, struct deed *deed, size_t coun
     const char *name = deed->record->order->target;
     bool is_templated = false;
     for (size_t i = 0; i < engine->ruleset->target_count; i++)
-        is_templated = is_templated || (engine->ruleset->targets[i].is_templated &&
-                                        strcmp(engine->ruleset->targets[i].name, name) == 0);
+        is_templated = is_templated || (engine->ruleset->targets[i]->is_templated &&
+                                        strcmp(engine->ruleset->targets[i]->name, name) == 0);
     if (count > 1)
         command_refuse(engine, deed, AS_OPERATOR_COMMAND_UNKNOWN_TARGET,
                        "%zu targets come from %s: name one by its id", count, name);

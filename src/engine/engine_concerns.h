@@ -471,8 +471,9 @@ bool evaluation_is_of_alert(struct as_engine *engine, struct target *target,
 void evaluation_on_end(struct as_engine *engine, const struct incident *incident, bool is_resolved);
 void evaluation_on_deadline(struct as_engine *engine);
 as_mono_time evaluation_get_deadline(const struct as_engine *engine);
-/* After new rules and after a restart: ends evaluations whose cause is gone. */
-void evaluations_remake_all(struct as_engine *engine);
+/* After new rules and after a restart: ends evaluations whose cause is gone. Not the hook `remake`:
+ * the pools of all targets must be known. */
+void evaluations_remake(struct as_engine *engine, struct target *target);
 void evaluations_free_all(struct as_engine *engine);
 bool evaluations_are_open(const struct target *target); /* it has one */
 

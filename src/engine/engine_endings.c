@@ -401,7 +401,7 @@ static const struct as_rule *find_successor(const struct as_engine *engine,
     const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, ending->state.rule);
     if (!rule || !rule->enabled || rule->on_resolved.kind == AS_ENDING_NOTHING)
         return NULL;
-    const struct as_target_config *entry = &engine->ruleset->targets[rule->target];
+    const struct as_target_config *entry = rule->target;
     const bool is_same = target->config ? target->config == entry
                                         : strcmp(entry->name, target->entry) == 0 &&
                                               as_target_may_have_id(entry, target->ref->id);
@@ -411,7 +411,7 @@ static const struct as_rule *find_successor(const struct as_engine *engine,
 /* True: the entry's name differs from the stored one. */
 static bool note_entry(struct as_engine *engine, struct target *target, const struct as_rule *rule)
 {
-    const struct as_target_config *entry = &engine->ruleset->targets[rule->target];
+    const struct as_target_config *entry = rule->target;
     const bool is_renamed = strcmp(entry->name, target->entry) != 0;
     target_set_config(engine, target, entry);
     if (is_renamed)

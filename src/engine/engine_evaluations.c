@@ -136,7 +136,7 @@ static struct target *evaluation_find_owner(const struct as_engine *engine, stru
     if (!pool)
         return target;
     const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, name);
-    return rule && &engine->ruleset->targets[rule->target] == pool->config ? pool : target;
+    return rule && rule->target == pool->config ? pool : target;
 }
 
 /* Whether an incident of the rule is open that was open then. `but`: it has just ended. */
@@ -379,7 +379,8 @@ void evaluation_on_end(struct as_engine *engine, const struct incident *incident
         const struct as_pool_config *pool = group->target->config->pool;
         end_causes(engine, group->target, group->rule->name, incident, is_resolved);
         for (size_t k = 0; pool && k < pool->group_count; k++) {
-            struct target *member = LIST_FIRST(&engine->members[pool->groups[k]]);
+            struct target *member =
+                LIST_FIRST(target_get_members(engine, engine->ruleset->targets[pool->groups[k]]));
             if (member)
                 end_causes(engine, member, group->rule->name, incident, is_resolved);
         }
@@ -425,7 +426,7 @@ static bool drop_rule_effects(struct as_engine *engine, struct target *target)
     return is_changed;
 }
 
-static bool evaluations_remake(struct as_engine *engine, struct target *target)
+void evaluations_remake(struct as_engine *engine, struct target *target)
 {
     struct evaluations *evaluations = get_evaluations(target);
     struct evaluation *evaluation, *next;
@@ -438,7 +439,8 @@ static bool evaluations_remake(struct as_engine *engine, struct target *target)
         evaluation_finish(engine, evaluation, AS_EVALUATION_UNKNOWN);
         is_changed = true;
     }
-    return is_changed;
+    if (is_changed)
+        effect_put_target(engine, target);
 }
 
 static void evaluation_forget_pods(struct as_engine *engine, struct target *target,
@@ -530,16 +532,6 @@ static void evaluations_restore(struct as_engine *engine, struct target *target,
         const char *rule = rule_effect->state.rule; /* owned */
         rule_effect->state = state->rule_effects[i];
         rule_effect->state.rule = rule;
-    }
-}
-
-/* Not the hook `remake`: the pools of all targets must be known. */
-void evaluations_remake_all(struct as_engine *engine)
-{
-    struct target *target;
-    RB_FOREACH (target, target_tree, &engine->targets) {
-        if (evaluations_remake(engine, target))
-            effect_put_target(engine, target);
     }
 }
 

@@ -304,8 +304,9 @@ static struct namespace_use limits_count_namespace(const struct as_engine *engin
 {
     struct namespace_use use = {.oldest = AS_MONO_NEVER};
     for (size_t i = 0; i < engine->ruleset->target_count; i++) {
-        const struct as_policy_terms *policy = engine->ruleset->targets[i].policy;
-        const struct target *target = LIST_FIRST(&engine->members[i]);
+        const struct as_policy_terms *policy = engine->ruleset->targets[i]->policy;
+        const struct target *target =
+            LIST_FIRST(target_get_members(engine, engine->ruleset->targets[i]));
         size_t count;
         if (!policy || !target || strcmp(policy->namespace, namespace) != 0)
             continue;

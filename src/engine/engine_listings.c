@@ -71,14 +71,14 @@ static void listing_request(struct as_engine *engine, size_t from)
     size_t at = from;
     listings->due = AS_MONO_NEVER;
     listings->call_id = 0;
-    while (at < ruleset->target_count && !ruleset->targets[at].list_selector)
+    while (at < ruleset->target_count && !ruleset->targets[at]->list_selector)
         at++;
     if (at < ruleset->target_count) {
         listings->call_id = ++engine->next_call_id;
         listings->entry = at;
         struct as_effect *effect = effect_add(engine, AS_EFFECT_LIST_OBJECTS);
         effect->call_id = listings->call_id;
-        effect->entry = &ruleset->targets[at];
+        effect->entry = ruleset->targets[at];
     } else if (from > 0) {
         listings->due = (as_mono_time){as_time_add(engine->mono.us, LIST_US)};
     }
@@ -120,7 +120,7 @@ static void listing_take(struct as_engine *engine, const struct as_target_config
 static void listing_drop_others(struct as_engine *engine, size_t entry)
 {
     struct target *member;
-    LIST_FOREACH (member, &engine->members[entry], of_entry) {
+    LIST_FOREACH (member, target_get_members(engine, engine->ruleset->targets[entry]), of_entry) {
         if (listings_has(member) && get_listing(member)->round != engine->listings.call_id)
             listing_end(engine, member);
     }
@@ -133,7 +133,7 @@ void listings_on_listed(struct as_engine *engine, uint64_t call_id,
     if (call_id == 0 || call_id != listings->call_id || engine->stopping)
         return;
     for (size_t i = 0; i < list->count; i++)
-        listing_take(engine, &engine->ruleset->targets[listings->entry], &list->items[i]);
+        listing_take(engine, engine->ruleset->targets[listings->entry], &list->items[i]);
     if (!list->error) {
         listings->complete[listings->entry] = engine->mono;
         listing_drop_others(engine, listings->entry);
@@ -162,12 +162,12 @@ static as_mono_time listing_get_forget_time(const struct target *target)
 void as_engine_visit_lists(const struct as_engine *engine, as_list_visit_fn *visit, void *context)
 {
     for (size_t i = 0; engine->listings.complete && i < engine->ruleset->target_count; i++) {
-        const struct as_target_config *entry = &engine->ruleset->targets[i];
-        struct as_list_view view = {.entry = entry->name, .complete = engine->listings.complete[i]};
+        const struct as_target_config *entry = engine->ruleset->targets[i];
         const struct target *member;
-        if (!entry->list_selector)
+        if (!entry->list_selector) /* only files have lists; their indices stay */
             continue;
-        LIST_FOREACH (member, &engine->members[i], of_entry)
+        struct as_list_view view = {.entry = entry->name, .complete = engine->listings.complete[i]};
+        LIST_FOREACH (member, target_get_members(engine, engine->ruleset->targets[i]), of_entry)
             view.objects += listings_has(member);
         visit(context, &view);
     }

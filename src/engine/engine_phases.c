@@ -673,18 +673,22 @@ static bool may_go_on(const struct target *target)
 }
 
 /* A slow target is decided although rules of other targets change again and again. */
+static void target_on_rules(struct as_engine *engine, struct target *target)
+{
+    if (may_go_on(target)) {
+        target->generation = engine->generation;
+        sources_on_rules(engine, target);
+        if (target->asks_open > 0 || target->phase == PHASE_OBSERVING)
+            return;
+    }
+    stop_sampling(engine, target);
+}
+
 void targets_on_rules(struct as_engine *engine)
 {
     struct target *target;
-    RB_FOREACH (target, target_tree, &engine->targets) {
-        if (may_go_on(target)) {
-            target->generation = engine->generation;
-            sources_on_rules(engine, target);
-            if (target->asks_open > 0 || target->phase == PHASE_OBSERVING)
-                continue;
-        }
-        stop_sampling(engine, target);
-    }
+    RB_FOREACH (target, target_tree, &engine->targets)
+        target_on_rules(engine, target);
 }
 
 /* After the start and after new rules, targets with `always` rules alone are evaluated at their own
@@ -698,16 +702,40 @@ static void await_first_evaluation(struct as_engine *engine, struct target *targ
     target_set_deadline(engine, target, due.us < latest ? due : (as_mono_time){latest});
 }
 
+static void target_settle(struct as_engine *engine, struct target *target)
+{
+    target->dirty = target->dirty || target->open_bindings > 0;
+    if (target->phase != PHASE_IDLE)
+        return;
+    if (engine->config.spreads_evaluations && always_is_alone(target) && !target->in_doubt &&
+        !commands_get(target)->is_set && !target_is_backing_off(engine, target))
+        await_first_evaluation(engine, target);
+    target_settle_down(engine, target);
+}
+
 void targets_settle(struct as_engine *engine)
 {
     struct target *target, *next;
-    RB_FOREACH_SAFE (target, target_tree, &engine->targets, next) {
-        target->dirty = target->dirty || target->open_bindings > 0;
-        if (target->phase != PHASE_IDLE)
-            continue;
-        if (engine->config.spreads_evaluations && always_is_alone(target) && !target->in_doubt &&
-            !commands_get(target)->is_set && !target_is_backing_off(engine, target))
-            await_first_evaluation(engine, target);
-        target_settle_down(engine, target);
+    RB_FOREACH_SAFE (target, target_tree, &engine->targets, next)
+        target_settle(engine, target);
+}
+
+/* What was decided with the former rules. */
+static void outdate(struct target *target)
+{
+    struct intent *const intents[] = {target->intent, target->in_doubt};
+    target->generation = OTHER_GENERATION;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++)
+        if (intents[i])
+            intents[i]->generation = OTHER_GENERATION;
+}
+
+void targets_change(struct as_engine *engine, const struct target_array *targets)
+{
+    for (size_t i = 0; i < targets->count; i++) {
+        outdate(targets->items[i]);
+        target_on_rules(engine, targets->items[i]);
     }
+    for (size_t i = 0; i < targets->count; i++)
+        target_settle(engine, targets->items[i]);
 }

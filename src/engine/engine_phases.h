@@ -23,6 +23,8 @@ void target_on_queried(struct as_engine *engine, uint64_t call_id,
 void targets_stop_sampling(struct as_engine *engine); /* at a stop */
 /* After new rules: observations go on if they are of use. */
 void targets_on_rules(struct as_engine *engine);
+/* The same for targets of which only the rules have changed; then as targets_settle. */
+void targets_change(struct as_engine *engine, const struct target_array *targets);
 /* After new rules: all idle targets. */
 void targets_settle(struct as_engine *engine);
 /* At the end of a step: what became due in it. */

@@ -183,7 +183,8 @@ static as_mono_time assignments_expire(struct as_engine *engine, const struct ta
     as_mono_time next = AS_MONO_NEVER;
     bool has_failed = false;
     for (size_t i = 0; i < config->group_count; i++) {
-        struct target *group = LIST_FIRST(&engine->members[config->groups[i]]);
+        struct target *group =
+            LIST_FIRST(target_get_members(engine, engine->ruleset->targets[config->groups[i]]));
         if (group)
             assignment_review(engine, group);
         if (!group || get_assignment(group)->pool != pool)
@@ -307,7 +308,7 @@ static const char *pool_find_name(const struct as_engine *engine, const struct t
     if (!pool)
         return target->config->name;
     for (size_t i = 0; i < pool->group_count; i++) {
-        const char *known = engine->ruleset->targets[pool->groups[i]].name;
+        const char *known = engine->ruleset->targets[pool->groups[i]]->name;
         if (strcmp(known, name) == 0)
             return known;
     }
@@ -396,7 +397,7 @@ const char *pool_get_cluster(const struct as_engine *engine, const struct target
 {
     const struct as_target_config *config = target->config;
     const struct as_target_config *group =
-        config->pool ? &engine->ruleset->targets[config->pool->groups[0]] : config;
+        config->pool ? engine->ruleset->targets[config->pool->groups[0]] : config;
     return group->nodes.cluster;
 }
 
@@ -578,11 +579,12 @@ static struct as_pool_member *list_members(struct as_engine *engine, const struc
     size_t most = 1, count = 0, own;
     bool in_doubt = false;
     for (uint32_t i = 0; i < ruleset->target_count; i++)
-        LIST_FOREACH (group, &engine->members[i], of_entry)
+        LIST_FOREACH (group, target_get_members(engine, engine->ruleset->targets[i]), of_entry)
             most += is_of_cluster(group->config, cluster);
     struct as_pool_member *members = as_arena_alloc(&engine->arena, most, sizeof(*members));
     for (size_t i = 0; pool && i < pool->group_count; i++) {
-        if (!(group = LIST_FIRST(&engine->members[pool->groups[i]])))
+        if (!(group = LIST_FIRST(
+                  target_get_members(engine, engine->ruleset->targets[pool->groups[i]]))))
             continue;
         in_doubt = in_doubt ||
                    (group->in_doubt && group->in_doubt->state.to < group->in_doubt->state.from);
@@ -593,9 +595,8 @@ static struct as_pool_member *list_members(struct as_engine *engine, const struc
     for (own = 0; own < count; own++)
         members[own].down_in_doubt = in_doubt;
     for (uint32_t i = 0; i < ruleset->target_count; i++) {
-        const bool is_ours =
-            pool && ruleset->targets[i].of_pool == (uint32_t)(target->config - ruleset->targets);
-        LIST_FOREACH (group, &engine->members[i], of_entry) {
+        const bool is_ours = pool && ruleset->targets[i]->of_pool == target->config->number;
+        LIST_FOREACH (group, target_get_members(engine, engine->ruleset->targets[i]), of_entry) {
             if (group != target && is_of_cluster(group->config, cluster) && !is_ours &&
                 count < AS_POOL_MEMBERS_MAX)
                 pool_fill_member(engine, group, false, &members[count++]);
@@ -702,8 +703,9 @@ static struct target *pool_find_group(const struct as_engine *engine, struct tar
     if (!config)
         return pool;
     for (size_t i = 0; i < config->group_count; i++) {
-        if (strcmp(engine->ruleset->targets[config->groups[i]].name, name) == 0)
-            return LIST_FIRST(&engine->members[config->groups[i]]);
+        if (strcmp(engine->ruleset->targets[config->groups[i]]->name, name) == 0)
+            return LIST_FIRST(
+                target_get_members(engine, engine->ruleset->targets[config->groups[i]]));
     }
     return NULL;
 }

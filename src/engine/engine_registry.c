@@ -128,7 +128,7 @@ bool scope_lets(const struct as_engine *engine, const char *credential, const st
                 const struct as_target_ref *ref)
 {
     return as_scope_allows(engine->config.scopes, engine->config.scope_count, credential,
-                           rule->name, engine->ruleset->targets[rule->target].name, ref->id);
+                           rule->name, rule->target->name, ref->id);
 }
 
 bool scope_allows(const struct as_engine *engine, const struct incident *incident,
@@ -213,13 +213,13 @@ bool scope_reaches(struct as_engine *engine, const char *credential,
 {
     if (scope_is_whole(engine, credential))
         return true;
-    const uint32_t *rules;
+    const struct as_rule *const *rules;
     const size_t count = as_rule_index_match(engine->index, alert->labels, alert->receivers,
                                              alert->receiver_count, &rules);
     size_t beyond = 0;
     for (size_t i = 0; i < count; i++) {
-        const struct as_rule *rule = &engine->ruleset->rules[rules[i]];
-        const struct as_target_config *config = &engine->ruleset->targets[rule->target];
+        const struct as_rule *rule = rules[i];
+        const struct as_target_config *config = rule->target;
         AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
         if (!rule->enabled ||
             as_target_ref_new(config, alert->labels, alert->annotations, &ref, NULL) != 0)
@@ -250,7 +250,7 @@ static bool spans_rule(const struct as_engine *engine, const char *credential,
                        const struct as_rule *rule, const struct as_labels *labels)
 {
     static const struct as_labels no_annotations = {0};
-    const struct as_target_config *config = &engine->ruleset->targets[rule->target];
+    const struct as_target_config *config = rule->target;
     if (as_scope_allows(engine->config.scopes, engine->config.scope_count, credential, rule->name,
                         config->name, "")) /* by the entry's name: any address */
         return true;
@@ -268,10 +268,10 @@ static bool scope_spans(const struct as_engine *engine, const char *credential,
 {
     if (scope_is_whole(engine, credential))
         return true;
-    const uint32_t *rules;
+    const struct as_rule *const *rules;
     const size_t count = as_rule_index_match(engine->index, labels, NULL, 0, &rules);
     for (size_t i = 0; i < count; i++) {
-        const struct as_rule *rule = &engine->ruleset->rules[rules[i]];
+        const struct as_rule *rule = rules[i];
         if (rule->enabled && !spans_rule(engine, credential, rule, labels))
             return false;
     }
@@ -564,6 +564,11 @@ static const char *registry_find_owner(const struct as_engine *engine,
     return incident->state.key.owner; /* no sender is left: keeps its owner */
 }
 
+bool owners_are_right(const struct as_engine *engine, const struct incident *incident)
+{
+    return strcmp(registry_find_owner(engine, incident), incident->state.key.owner) == 0;
+}
+
 static void change_owner(struct as_engine *engine, struct incident *incident, const char *owner)
 {
     struct incident *other = incident_find(engine, &incident->state.key.digest, owner);
@@ -637,9 +642,9 @@ void owners_find(struct as_engine *engine)
     struct incident *incident, *next;
     const size_t effects = engine->effect_count;
     TAILQ_FOREACH_SAFE (incident, &engine->open, in_order, next) {
-        const char *owner = registry_find_owner(engine, incident);
-        if (strcmp(owner, incident->state.key.owner) == 0)
+        if (owners_are_right(engine, incident))
             continue;
+        const char *owner = registry_find_owner(engine, incident);
         if (owner[0] != '\0')
             registry_split(engine, incident);
         change_owner(engine, incident, owner);

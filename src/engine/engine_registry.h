@@ -53,7 +53,14 @@ as_mono_time target_limit_observation(const struct as_engine *engine, const stru
                                       as_mono_time next);
 /* New rules: every target loses its entry; those with a plain address get it again. */
 void targets_reset_entries(struct as_engine *engine);
-void targets_free_places(struct as_engine *engine);
+/* The target of a plain address gets its entry. NULL: it belongs to another entry. */
+struct target *target_make_named(struct as_engine *engine, const struct as_target_config *config);
+/* The entries of removed policies have no targets any more. */
+void targets_forget_members(struct as_engine *engine, const struct as_ruleset *next);
+void targets_deinit(struct as_engine *engine);
+/* The targets of an entry. */
+const struct member_list *target_get_members(const struct as_engine *engine,
+                                             const struct as_target_config *config);
 
 /*
  * All incidents, and the memory that they use.
@@ -81,6 +88,7 @@ size_t room_get_used(const struct as_engine *engine); /* bytes */
 void owners_inherit(const struct as_engine *engine, struct binding *binding);
 /* After new rules or credentials, while no incident is bound: finds each owner. */
 void owners_find(struct as_engine *engine);
+bool owners_are_right(const struct as_engine *engine, const struct incident *incident);
 
 /*
  * What credentials reach with their incidents.
@@ -137,6 +145,10 @@ enum bind_result bindings_make(struct as_engine *engine, struct incident *incide
 void bindings_drop(struct as_engine *engine, struct incident *incident);
 void bindings_remake(struct as_engine *engine, struct incident *incident);
 void bindings_remake_all(struct as_engine *engine); /* after new rules */
+/* The same for the changes of `next`. False: bindings_remake_all is needed. Adds the targets whose
+ * rules have changed. */
+bool bindings_remake_some(struct as_engine *engine, const struct as_ruleset *next,
+                          struct target_array *targets);
 
 /*
  * A target's history: its changes and recommendations.

@@ -47,8 +47,7 @@ static int call_id_compare(const struct target *a, const struct target *b)
 
 static int group_compare(const struct group *a, const struct group *b)
 {
-    /* the rules of one set are one array, in the order of the files */
-    return (a->rule > b->rule) - (a->rule < b->rule);
+    return as_rule_compare(a->rule, b->rule);
 }
 
 static int ask_compare(const struct ask *a, const struct ask *b)

@@ -7,8 +7,12 @@
 #ifndef ALERTSCALER_SRC_ENGINE_ENGINE_STATE_H
 #define ALERTSCALER_SRC_ENGINE_ENGINE_STATE_H
 
+#include <stdlib.h>
+
 #include <bsd/sys/queue.h>
 #include <bsd/sys/tree.h>
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
+#include <uthash.h>
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/random.h>
@@ -23,6 +27,8 @@ TAILQ_HEAD(after_list, after);           /* engine_after.c */
 TAILQ_HEAD(pool_list, pool);             /* engine_pools.h */
 TAILQ_HEAD(backing_list, backing);       /* engine_aliases.c */
 TAILQ_HEAD(paused_list, paused);         /* engine_pauses.c */
+#define OTHER_GENERATION UINT64_MAX      /* the target's rules have changed since */
+
 struct group;
 struct request;
 struct target;
@@ -120,7 +126,7 @@ struct intent {
     bool is_resolved;             /* the incident was resolved since */
     as_mono_time sent, until;
     uint64_t serial;     /* of the newest incident at the decision */
-    uint64_t generation; /* of the rules at the decision */
+    uint64_t generation; /* of the rules at the decision, or OTHER_GENERATION */
     bool restored;       /* from the store: outcome unknown */
     char **take;         /* names of the nodes that leave */
     size_t take_count;
@@ -220,6 +226,18 @@ struct target {
 RB_HEAD(target_tree, target);
 TAILQ_HEAD(target_list, target);
 LIST_HEAD(member_list, target);
+
+struct target_array {
+    struct target **items;
+    size_t count;
+};
+
+/* The targets of an entry of the rule set. */
+struct entry_members {
+    const struct as_target_config *config;
+    struct member_list list;
+    UT_hash_handle hh;
+};
 RB_HEAD(deadline_tree, target);
 RB_HEAD(call_id_tree, target);
 
@@ -261,7 +279,7 @@ struct as_engine {
     const struct as_ruleset *ruleset;
     struct as_rule_index *index;
     struct as_random random;
-    uint64_t generation; /* of the rules */
+    uint64_t generation; /* of the rules; changes of a few policies do not count */
     bool stopping;
     bool has_restored_groups; /* as_engine_has_restored_groups */
 
@@ -292,8 +310,9 @@ struct as_engine {
     struct target_place *places; /* of HTTP groups with a plain address and a name; by key */
     size_t place_count;
     struct budget budget;
-    struct member_list *members; /* one per entry of the rule set */
-    struct after_list held_back; /* waiting for their `after`; in order of waiting */
+    struct entry_members *members; /* by config; entries without targets may be missing */
+    bool has_templates;            /* some entry of the rule set */
+    struct after_list held_back;   /* waiting for their `after`; in order of waiting */
     struct pool_list
         snapshots_begun; /* pools that have their turn: from observation to assignments settled */
     struct pool_list snapshots_waiting;

@@ -106,6 +106,52 @@ struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_ta
     return target;
 }
 
+const struct member_list *target_get_members(const struct as_engine *engine,
+                                             const struct as_target_config *config)
+{
+    static const struct member_list none = {NULL};
+    struct entry_members *members;
+    HASH_FIND_PTR(engine->members, &config, members);
+    return members ? &members->list : &none;
+}
+
+static struct member_list *members_take(struct as_engine *engine,
+                                        const struct as_target_config *config)
+{
+    struct entry_members *members;
+    HASH_FIND_PTR(engine->members, &config, members);
+    if (!members) {
+        members = as_xcalloc(1, sizeof(*members));
+        members->config = config;
+        HASH_ADD_PTR(engine->members, config, members);
+    }
+    return &members->list;
+}
+
+static void members_free(struct as_engine *engine, struct entry_members *members)
+{
+    HASH_DEL(engine->members, members);
+    free(members);
+}
+
+static void targets_free_members(struct as_engine *engine)
+{
+    struct entry_members *members, *next;
+    HASH_ITER (hh, engine->members, members, next)
+        members_free(engine, members);
+}
+
+void targets_forget_members(struct as_engine *engine, const struct as_ruleset *next)
+{
+    for (size_t i = 0; i < next->removed_count; i++) {
+        const struct as_target_config *config = next->removed[i]->targets[0];
+        struct entry_members *members;
+        HASH_FIND_PTR(engine->members, &config, members);
+        if (members)
+            members_free(engine, members);
+    }
+}
+
 void target_set_config(struct as_engine *engine, struct target *target,
                        const struct as_target_config *config)
 {
@@ -116,7 +162,7 @@ void target_set_config(struct as_engine *engine, struct target *target,
     target->config = config;
     if (!config)
         return;
-    LIST_INSERT_HEAD(&engine->members[config - engine->ruleset->targets], target, of_entry);
+    LIST_INSERT_HEAD(members_take(engine, config), target, of_entry);
     FOR_CONCERNS (engine, concern)
         if (concern->on_entry)
             concern->on_entry(engine, target);
@@ -218,7 +264,7 @@ const struct as_target_config *target_find_entry(const struct as_engine *engine,
     if (target->config || !target->entry)
         return target->config;
     for (size_t i = 0; i < engine->ruleset->target_count; i++) {
-        const struct as_target_config *entry = &engine->ruleset->targets[i];
+        const struct as_target_config *entry = engine->ruleset->targets[i];
         if (strcmp(entry->name, target->entry) == 0 &&
             as_target_may_have_id(entry, target->ref->id) && as_target_allows(entry, target->ref))
             return entry;
@@ -250,8 +296,9 @@ bool target_recover_config(struct as_engine *engine, struct target *target)
 struct target *target_find_pool(const struct as_engine *engine, const struct target *target)
 {
     const struct as_target_config *config = target->config;
-    return config && config->of_pool != AS_NO_TARGET ? LIST_FIRST(&engine->members[config->of_pool])
-                                                     : NULL;
+    return config && config->of_pool != AS_NO_TARGET
+               ? LIST_FIRST(target_get_members(engine, engine->ruleset->targets[config->of_pool]))
+               : NULL;
 }
 
 const struct as_nodes_config *target_get_nodes(const struct target *target)
@@ -327,13 +374,19 @@ as_mono_time target_limit_observation(const struct as_engine *engine, const stru
     return target->uid[0] && latest.us < next.us ? latest : next;
 }
 
-void targets_free_places(struct as_engine *engine)
+static void targets_free_places(struct as_engine *engine)
 {
     for (size_t i = 0; i < engine->place_count; i++)
         free(engine->places[i].key);
     free(engine->places);
     engine->places = NULL;
     engine->place_count = 0;
+}
+
+void targets_deinit(struct as_engine *engine)
+{
+    targets_free_places(engine);
+    targets_free_members(engine);
 }
 
 /* No template may claim the URL of a group that has another id. */
@@ -355,24 +408,31 @@ static void note_places(struct as_engine *engine)
     qsort(engine->places, count, sizeof(*engine->places), target_compare_places);
 }
 
+struct target *target_make_named(struct as_engine *engine, const struct as_target_config *config)
+{
+    struct as_target_ref *ref;
+    if (as_target_ref_new(config, NULL, NULL, &ref, NULL) != 0)
+        return NULL; /* cannot happen: the configuration was checked */
+    struct target *target = target_claim(engine, config, ref);
+    if (!target)
+        return NULL; /* cannot happen: two entries with one address are an error */
+    target->dirty = true;
+    engine->named_count++;
+    return target;
+}
+
 /* Targets with a plain address exist from the start: for metrics and the API, and because no
  * template may claim their address. */
-static void target_make_named(struct as_engine *engine)
+static void targets_make_named(struct as_engine *engine)
 {
     engine->named_count = 0;
+    engine->has_templates = false;
     targets_free_places(engine);
     for (size_t i = 0; i < engine->ruleset->target_count; i++) {
-        const struct as_target_config *config = &engine->ruleset->targets[i];
-        if (config->is_templated)
-            continue;
-        struct as_target_ref *ref;
-        if (as_target_ref_new(config, NULL, NULL, &ref, NULL) != 0)
-            continue; /* cannot happen: the configuration was checked */
-        struct target *target = target_claim(engine, config, ref);
-        if (!target)
-            continue; /* cannot happen: two entries with one address are an error */
-        target->dirty = true;
-        engine->named_count++;
+        const struct as_target_config *config = engine->ruleset->targets[i];
+        engine->has_templates = engine->has_templates || config->is_templated;
+        if (!config->is_templated)
+            (void)target_make_named(engine, config);
     }
     note_places(engine);
 }
@@ -385,7 +445,6 @@ void targets_reset_entries(struct as_engine *engine)
             target_note_entry(target);
         target_set_config(engine, target, NULL);
     }
-    free(engine->members);
-    engine->members = as_xcalloc(engine->ruleset->target_count + 1, sizeof(*engine->members));
-    target_make_named(engine);
+    targets_free_members(engine);
+    targets_make_named(engine);
 }

@@ -10,6 +10,7 @@
 
 #include "engine_concerns.h"
 #include "engine_effects.h"
+#include "engine_registry.h"
 
 struct node_template {
     char *text; /* the last one, as in as_nodes_seen; NULL: none */
@@ -32,10 +33,10 @@ static size_t node_template_collect(const struct as_engine *engine, const char *
     const struct target *member;
     size_t count = 0;
     for (size_t i = 0; i < engine->ruleset->target_count; i++) {
-        const struct as_target_config *entry = &engine->ruleset->targets[i];
+        const struct as_target_config *entry = engine->ruleset->targets[i];
         if (!entry->kind->has_nodes || !as_str_equal(entry->nodes.cluster, cluster))
             continue;
-        LIST_FOREACH (member, &engine->members[i], of_entry) {
+        LIST_FOREACH (member, target_get_members(engine, engine->ruleset->targets[i]), of_entry) {
             const char *text = template_get(member);
             if (text && templates_out)
                 templates_out[count] = (struct as_group_template){member->ref->key, text};
@@ -71,7 +72,7 @@ static struct target *template_find_group(struct as_engine *engine, const char *
 {
     struct target *member;
     for (size_t i = 0; i < engine->ruleset->target_count; i++) {
-        LIST_FOREACH (member, &engine->members[i], of_entry) {
+        LIST_FOREACH (member, target_get_members(engine, engine->ruleset->targets[i]), of_entry) {
             if (strcmp(member->ref->key, key) == 0)
                 return member;
         }

@@ -12,6 +12,7 @@
 #include <alertscaler/model/labels.h>
 
 #include "engine_concerns.h"
+#include "engine_registry.h"
 
 #define NAME_SIZE 200 /* of an alert's name, which may have any characters */
 
@@ -57,14 +58,13 @@ static void unmatched_add(struct target *target, const struct as_rule *rule, con
 void unmatched_note(struct as_engine *engine, const struct as_labels *labels,
                     const char *const *receivers, size_t receiver_count)
 {
-    const uint32_t *rules;
+    const struct as_rule *const *rules;
     const size_t count =
         as_rule_index_match_confined(engine->index, labels, receivers, receiver_count, &rules);
     for (size_t i = 0; i < count; i++) {
-        const struct as_rule *rule = &engine->ruleset->rules[rules[i]];
-        struct target *target = LIST_FIRST(&engine->members[rule->target]);
+        struct target *target = LIST_FIRST(target_get_members(engine, rules[i]->target));
         if (target && target->config->policy)
-            unmatched_add(target, rule, as_labels_get(labels, "alertname"));
+            unmatched_add(target, rules[i], as_labels_get(labels, "alertname"));
     }
 }
 

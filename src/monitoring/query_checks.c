@@ -36,7 +36,8 @@ struct item {
     uint64_t call_id;  /* while it is under way */
     unsigned refusals; /* in a row, at run time */
     char *error;       /* the server's text; NULL: it does not fail */
-    bool is_unlogged, is_wanted;
+    size_t uses;       /* by rules */
+    bool is_unlogged;
     bool is_found; /* in the rule files, while failures are logged */
 };
 
@@ -44,6 +45,7 @@ struct as_query_checks {
     struct as_loop *loop;
     const struct as_config *config; /* NULL: stopped */
     const struct as_ruleset *ruleset;
+    uint64_t serial; /* of the rule set */
     struct as_source_port *source;
     char *url; /* of the server that gave the verdicts; NULL: none yet */
     struct item *items;
@@ -159,7 +161,7 @@ static void on_log_due(void *context)
     }
     as_diagnostics_deinit(&reported);
     for (size_t i = 0; checks->config && i < checks->ruleset->rule_count; i++) {
-        const struct as_rule *rule = &checks->ruleset->rules[i];
+        const struct as_rule *rule = checks->ruleset->rules[i];
         log_without_place(checks, rule, rule->source.query);
         log_without_place(checks, rule, rule->guard);
     }
@@ -254,14 +256,45 @@ static void want_query(struct as_query_checks *checks, const struct as_template 
     struct item *item = item_find(checks, as_template_get_text(query));
     if (!item)
         item = item_add(checks, as_template_get_text(query));
-    item->is_wanted = true;
+    item->uses++;
 }
 
-/* Whether the query goes to `prometheus`: those of a tenant go elsewhere. */
-static bool is_checked(const struct as_ruleset *ruleset, const struct as_rule *rule)
+static void give_query_up(struct as_query_checks *checks, const struct as_template *query)
 {
-    const struct as_policy_terms *policy = ruleset->targets[rule->target].policy;
-    return !policy || !policy->is_tenant;
+    struct item *item = query ? item_find(checks, as_template_get_text(query)) : NULL;
+    if (!item || --item->uses > 0)
+        return;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(checks->under_way); i++)
+        if (checks->under_way[i] == item)
+            checks->under_way[i] = NULL;
+    item_free(checks, item);
+}
+
+/* Of the queries that go to `prometheus`: those of a tenant go elsewhere. */
+static void note_queries(struct as_query_checks *checks, const struct as_ruleset *ruleset,
+                         void (*note)(struct as_query_checks *checks,
+                                      const struct as_template *query))
+{
+    for (size_t i = 0; i < ruleset->rule_count; i++) {
+        const struct as_rule *rule = ruleset->rules[i];
+        const struct as_policy_terms *policy = rule->target->policy;
+        if (policy && policy->is_tenant)
+            continue;
+        note(checks, rule->source.query);
+        note(checks, rule->guard);
+    }
+}
+
+/* Only some policies have changed since the last call. */
+static void check_changes(struct as_query_checks *checks, const struct as_ruleset *ruleset)
+{
+    for (size_t i = 0; i < ruleset->added_count; i++)
+        note_queries(checks, ruleset->added[i], want_query);
+    for (size_t i = 0; i < ruleset->removed_count; i++)
+        note_queries(checks, ruleset->removed[i], give_query_up);
+    checks->ruleset = ruleset;
+    checks->serial = ruleset->serial;
+    query_checks_send(checks);
 }
 
 void as_query_checks_start(struct as_query_checks *checks, const struct as_config *config,
@@ -270,17 +303,17 @@ void as_query_checks_start(struct as_query_checks *checks, const struct as_confi
     const char *url = config->settings.prometheus.url;
     const bool is_other_server = !as_str_equal(checks->url, url);
     struct item *item, *next;
+    if (checks->config == config && checks->source == source && ruleset->base != 0 &&
+        ruleset->base == checks->serial) {
+        check_changes(checks, ruleset);
+        return;
+    }
     as_query_checks_stop(checks);
     HASH_ITER (hh, checks->items, item, next)
-        item->is_wanted = false;
-    for (size_t i = 0; i < ruleset->rule_count; i++) {
-        if (!is_checked(ruleset, &ruleset->rules[i]))
-            continue;
-        want_query(checks, ruleset->rules[i].source.query);
-        want_query(checks, ruleset->rules[i].guard);
-    }
+        item->uses = 0;
+    note_queries(checks, ruleset, want_query);
     HASH_ITER (hh, checks->items, item, next) {
-        if (!item->is_wanted) {
+        if (item->uses == 0) {
             item_free(checks, item);
         } else if (is_other_server) {
             item_set_error(checks, item, NULL);
@@ -294,6 +327,7 @@ void as_query_checks_start(struct as_query_checks *checks, const struct as_confi
         return;
     checks->config = config;
     checks->ruleset = ruleset;
+    checks->serial = ruleset->serial;
     checks->source = source;
     checks->retry_us = AS_QUERY_RETRY_MIN_US;
     query_checks_send(checks);
@@ -356,9 +390,9 @@ void as_query_checks_visit_failing(const struct as_query_checks *checks,
                                    void *context)
 {
     for (size_t i = 0; checks && checks->failing > 0 && i < ruleset->rule_count; i++) {
-        const char *error = as_query_checks_find_error(checks, &ruleset->rules[i]);
+        const char *error = as_query_checks_find_error(checks, ruleset->rules[i]);
         if (error)
-            visit(context, &ruleset->rules[i], error);
+            visit(context, ruleset->rules[i], error);
     }
 }
 

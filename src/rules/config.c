@@ -51,7 +51,7 @@ static bool has_rule(struct search *search, const char *pattern)
     const struct as_ruleset *ruleset = search->ruleset;
     for (size_t i = 0; i < ruleset->rule_count; i++) {
         search->compared++;
-        if (as_scope_match(pattern, ruleset->rules[i].name))
+        if (as_scope_match(pattern, ruleset->rules[i]->name))
             return true;
     }
     return false;
@@ -62,8 +62,8 @@ static bool has_target(struct search *search, const char *pattern)
     const struct as_ruleset *ruleset = search->ruleset;
     for (size_t i = 0; i < ruleset->target_count; i++) {
         search->compared++;
-        if (as_scope_match(pattern, ruleset->targets[i].name) ||
-            as_target_may_match_id(&ruleset->targets[i], pattern))
+        if (as_scope_match(pattern, ruleset->targets[i]->name) ||
+            as_target_may_match_id(ruleset->targets[i], pattern))
             return true;
     }
     return false;
@@ -75,7 +75,8 @@ static void suggest(const struct as_ruleset *ruleset, const char *pattern, bool 
     struct suggestion suggestion = suggestion_start(pattern);
     const size_t count = is_rule ? ruleset->rule_count : ruleset->target_count;
     for (size_t i = 0; i < count; i++)
-        suggestion_offer(&suggestion, is_rule ? ruleset->rules[i].name : ruleset->targets[i].name);
+        suggestion_offer(&suggestion,
+                         is_rule ? ruleset->rules[i]->name : ruleset->targets[i]->name);
     (void)suggestion_print(&suggestion, text_out);
 }
 
@@ -132,10 +133,10 @@ static void check_together(struct search *search, const struct as_yaml_node *cre
         search->compared += rules->count;
         if (search->compared > COMPARED_MAX)
             return;
-        if (!matches(rules, ruleset->rules[i].name))
+        if (!matches(rules, ruleset->rules[i]->name))
             continue;
         search->compared += targets->count;
-        if (matches_target(targets, &ruleset->targets[ruleset->rules[i].target]))
+        if (matches_target(targets, ruleset->rules[i]->target))
             return;
     }
     as_yaml_warn(search->loader->tree, schema_find_key(credential, "targets"), AS_YAML_SHOW,

@@ -3,7 +3,11 @@
  *
  * Of an object only its `spec` is kept, with the metadata that is read here: the policy is compiled
  * again when the settings change. The judgement of a policy alone (its kind, its queries, ...) is
- * kept beside the compiled rules. Who owns an object is decided at each join.
+ * kept beside the compiled rules.
+ *
+ * A join places the policies that have changed, and those that claim the same objects: it decides
+ * who owns an object. The new rule set is the one before with these changes, so that the cost
+ * depends on the changes.
  */
 #include <alertscaler/rules/policy_set.h>
 
@@ -17,6 +21,8 @@
 
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
+
+#include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/arena.h>
@@ -37,6 +43,9 @@
 #define TEXTS_MAX       ((size_t)64 * 1024 * 1024)
 #define PAUSE_TEXT_MAX  256 /* of an annotation */
 
+#define SPLICES_MAX  64 /* changes of a rule set before it is made anew */
+#define DIGEST_LANES (sizeof(struct as_digest) / sizeof(uint64_t))
+
 #define ANNOTATION(name) AS_POLICY_GROUP "/" name
 
 const char *as_policy_reason_get_word(enum as_policy_reason reason)
@@ -48,11 +57,24 @@ const char *as_policy_reason_get_word(enum as_policy_reason reason)
     return words[reason];
 }
 
-/* A compiled policy, shared by its entry and the rule sets that it was joined into. */
+/* A compiled policy, shared by its entry and the rule sets that have it. */
 struct compiled {
     unsigned uses;
-    struct as_ruleset *ruleset;
-    char *key; /* of its target: two policies with one key aim at one object */
+    struct as_ruleset *ruleset; /* one target, which has the terms, and its rules */
+    struct as_policy_terms terms;
+    char *namespace, *name, *uid, *pause_reason; /* of the terms */
+    char *key;                     /* of its target: two policies with one key aim at one object */
+    uint64_t digest[DIGEST_LANES]; /* of the terms, in the sum of the rule set that has it */
+};
+
+/* Those that claim the object of this key, or an entry of a rule file that has it. */
+struct claim {
+    char *key;
+    const char *file_target; /* NULL: none */
+    struct policy_entry **claimants;
+    size_t count, capacity;
+    const struct policy_entry *owner; /* during a placement */
+    UT_hash_handle hh;
 };
 
 struct policy_entry {
@@ -66,12 +88,22 @@ struct policy_entry {
     char *judgement;              /* its message */
     bool is_judged;               /* by a join, since its generation came */
     bool is_in_force;             /* since the last join */
+    struct compiled *joined;      /* that the rule set has; NULL: none */
+    bool is_dirty;                /* to be placed by the next join */
+    bool is_waiting, is_placed;   /* in these lists of the set */
     bool is_listed;               /* in the list under way */
     char *pending;                /* the object's newest text, if it changes too often; else NULL */
     size_t pending_size;
     as_mono_time minute, taken; /* of its changes: when the count began; the last one in force */
     unsigned changes;           /* since then */
+    TAILQ_ENTRY(policy_entry) in_waiting, in_dirty, in_placed;
     UT_hash_handle hh;
+};
+TAILQ_HEAD(entry_list, policy_entry);
+
+struct compiled_list {
+    struct compiled **items;
+    size_t count, capacity;
 };
 
 struct text_space { /* the specs of one namespace */
@@ -82,17 +114,29 @@ struct text_space { /* the specs of one namespace */
 
 struct joined {
     struct as_ruleset ruleset;
-    struct compiled **used;
-    size_t used_count;
-    struct as_arena arena; /* of the terms, and of names */
+    struct compiled_list removed, added; /* against the rule set before */
+    uint64_t sum[DIGEST_LANES];          /* of the digests of all policies */
+    struct as_arena arena;               /* of names */
 };
 
 struct as_policy_set {
     struct policy_entry *entries;       /* by id */
-    const struct as_settings *settings; /* that the policies are compiled with */
+    struct policy_entry **by_age;       /* the oldest first */
+    struct policy_entry **by_id;        /* ascending */
+    size_t capacity;                    /* of both */
+    struct claim *claims;               /* by key */
+    struct entry_list waiting;          /* not in force, or with a change that waits */
+    struct entry_list dirty;            /* to be placed */
+    struct entry_list placed;           /* by the last join */
+    struct compiled_list gone;          /* that the rule set has, and no entry has */
+    const struct as_settings *settings; /* of the last join; NULL: there was none */
+    const struct as_ruleset *files;
+    bool is_complete;
+    bool is_over_max; /* more than `max_policies` */
     struct text_space *spaces;
     size_t text_bytes;
     as_mono_time deadline;
+    uint64_t serial;
     struct joined *now, *former; /* NULL: the files' own rule set */
 };
 
@@ -101,17 +145,30 @@ static void compiled_drop(struct compiled *compiled)
     if (!compiled || --compiled->uses > 0)
         return;
     as_ruleset_free(compiled->ruleset);
+    free(compiled->namespace);
+    free(compiled->name);
+    free(compiled->uid);
+    free(compiled->pause_reason);
     free(compiled->key);
     free(compiled);
+}
+
+static void compiled_append(struct compiled_list *list, struct compiled *compiled)
+{
+    list->items = as_xgrow(list->items, list->count, &list->capacity, sizeof(*list->items));
+    list->items[list->count++] = compiled;
 }
 
 static struct joined *joined_free(struct joined *joined)
 {
     if (!joined)
         return NULL;
-    for (size_t i = 0; i < joined->used_count; i++)
-        compiled_drop(joined->used[i]);
-    free(joined->used);
+    for (size_t i = 0; i < joined->removed.count; i++) /* the rule set before had them */
+        compiled_drop(joined->removed.items[i]);
+    free(joined->removed.items);
+    free(joined->added.items);
+    free(joined->ruleset.removed);
+    free(joined->ruleset.added);
     free(joined->ruleset.targets);
     free(joined->ruleset.rules);
     as_arena_deinit(&joined->arena);
@@ -159,41 +216,235 @@ static void uncount_text(struct as_policy_set *set, const struct as_scaling_poli
     free(space);
 }
 
-static void policy_entry_free(struct as_policy_set *set, struct policy_entry *entry)
+/*
+ * Who claims an object.
+ */
+
+static struct claim *claim_take(struct as_policy_set *set, const char *key)
 {
-    struct as_scaling_policy *policy = &entry->policy;
-    const char *const texts[] = {policy->namespace, policy->name,        policy->id,
-                                 policy->uid,       policy->message,     policy->paused,
-                                 policy->paused_up, policy->paused_down, policy->rival};
-    uncount_text(set, policy);
+    struct claim *claim;
+    HASH_FIND_STR(set->claims, key, claim);
+    if (claim)
+        return claim;
+    claim = as_xcalloc(1, sizeof(*claim));
+    claim->key = as_xstrdup(key);
+    HASH_ADD_KEYPTR(hh, set->claims, claim->key, strlen(claim->key), claim);
+    return claim;
+}
+
+static struct claim *claim_find(const struct as_policy_set *set, const struct compiled *compiled)
+{
+    struct claim *claim = NULL;
+    if (compiled)
+        HASH_FIND_STR(set->claims, compiled->key, claim);
+    return claim;
+}
+
+static void mark_dirty(struct as_policy_set *set, struct policy_entry *entry)
+{
+    if (entry->is_dirty)
+        return;
+    entry->is_dirty = true;
+    TAILQ_INSERT_TAIL(&set->dirty, entry, in_dirty);
+}
+
+static void claim_add(struct as_policy_set *set, const struct compiled *compiled,
+                      struct policy_entry *entry)
+{
+    if (!compiled)
+        return;
+    struct claim *claim = claim_take(set, compiled->key);
+    for (size_t i = 0; i < claim->count; i++)
+        if (claim->claimants[i] == entry)
+            return;
+    claim->claimants =
+        as_xgrow(claim->claimants, claim->count, &claim->capacity, sizeof(struct policy_entry *));
+    claim->claimants[claim->count++] = entry;
+}
+
+static void claim_free(struct as_policy_set *set, struct claim *claim)
+{
+    HASH_DEL(set->claims, claim);
+    free(claim->claimants);
+    free(claim->key);
+    free(claim);
+}
+
+/* The other claimants may get the object. */
+static void claim_remove(struct as_policy_set *set, const struct compiled *compiled,
+                         const struct policy_entry *entry)
+{
+    struct claim *claim = claim_find(set, compiled);
+    size_t left = 0;
+    if (!claim)
+        return;
+    for (size_t i = 0; i < claim->count; i++) {
+        if (claim->claimants[i] == entry)
+            continue;
+        mark_dirty(set, claim->claimants[i]);
+        claim->claimants[left++] = claim->claimants[i];
+    }
+    claim->count = left;
+    if (left == 0 && !claim->file_target)
+        claim_free(set, claim);
+}
+
+/* Sets what an entry is compiled to, with its claims. Takes the references. */
+static void set_compiled(struct as_policy_set *set, struct policy_entry *entry,
+                         struct compiled *compiled, struct compiled *former)
+{
+    struct compiled *const old[] = {entry->compiled, entry->former};
+    entry->compiled = compiled;
+    entry->former = former;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(old); i++)
+        if (old[i] != compiled && old[i] != former)
+            claim_remove(set, old[i], entry);
+    claim_add(set, compiled, entry);
+    claim_add(set, former, entry);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(old); i++)
+        if (old[i] != compiled && old[i] != former)
+            compiled_drop(old[i]);
+}
+
+static void policy_deinit(struct as_scaling_policy *policy)
+{
+    const char *const texts[] = {
+        policy->namespace, policy->name,      policy->id,          policy->uid,   policy->message,
+        policy->paused,    policy->paused_up, policy->paused_down, policy->rival, policy->text};
     for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
         free_const(texts[i]);
-    compiled_drop(entry->compiled);
-    compiled_drop(entry->former);
+}
+
+static void policy_entry_free(struct policy_entry *entry)
+{
+    policy_deinit(&entry->policy);
     free(entry->pending);
-    free_const(entry->policy.text);
     free(entry->judgement);
     free(entry);
+}
+
+/*
+ * The entries.
+ */
+
+static int policies_compare_age(const void *left, const void *right)
+{
+    const struct as_scaling_policy *a = &(*(struct policy_entry *const *)left)->policy;
+    const struct as_scaling_policy *b = &(*(struct policy_entry *const *)right)->policy;
+    if (a->created.us != b->created.us)
+        return a->created.us < b->created.us ? -1 : 1;
+    const int namespaces = strcmp(a->namespace, b->namespace);
+    return namespaces != 0 ? namespaces : strcmp(a->name, b->name);
+}
+
+static int policies_compare_ids(const void *left, const void *right)
+{
+    return strcmp((*(struct policy_entry *const *)left)->policy.id,
+                  (*(struct policy_entry *const *)right)->policy.id);
+}
+
+typedef int compare_entries_fn(const void *left, const void *right);
+
+/* The index of the first entry that is not before this one. */
+static size_t find_rank(struct policy_entry *const *sorted, size_t count,
+                        const struct policy_entry *entry, compare_entries_fn *compare)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (compare(&sorted[middle], &entry) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void rank_insert(struct policy_entry **sorted, size_t count, struct policy_entry *entry,
+                        compare_entries_fn *compare)
+{
+    const size_t at = find_rank(sorted, count, entry, compare);
+    memmove(&sorted[at + 1], &sorted[at], (count - at) * sizeof(struct policy_entry *));
+    sorted[at] = entry;
+}
+
+static void rank_remove(struct policy_entry **sorted, size_t count,
+                        const struct policy_entry *entry, compare_entries_fn *compare)
+{
+    const size_t at = find_rank(sorted, count, entry, compare);
+    memmove(&sorted[at], &sorted[at + 1], (count - at - 1) * sizeof(struct policy_entry *));
+}
+
+static void entry_insert(struct as_policy_set *set, struct policy_entry *entry)
+{
+    const size_t count = HASH_COUNT(set->entries);
+    if (count == set->capacity) {
+        const size_t capacity = 2 * count + 16;
+        set->by_age = as_xrealloc_array(set->by_age, capacity, sizeof(struct policy_entry *));
+        set->by_id = as_xrealloc_array(set->by_id, capacity, sizeof(struct policy_entry *));
+        set->capacity = capacity;
+    }
+    rank_insert(set->by_age, count, entry, policies_compare_age);
+    rank_insert(set->by_id, count, entry, policies_compare_ids);
+    count_text(set, &entry->policy);
+    HASH_ADD_KEYPTR(hh, set->entries, entry->policy.id, strlen(entry->policy.id), entry);
+    mark_dirty(set, entry);
+}
+
+/* Those beyond `max_policies` may come into force. */
+static void entry_remove(struct as_policy_set *set, struct policy_entry *entry)
+{
+    const size_t count = HASH_COUNT(set->entries);
+    rank_remove(set->by_age, count, entry, policies_compare_age);
+    rank_remove(set->by_id, count, entry, policies_compare_ids);
+    HASH_DEL(set->entries, entry);
+    uncount_text(set, &entry->policy);
+    if (entry->is_dirty)
+        TAILQ_REMOVE(&set->dirty, entry, in_dirty);
+    if (entry->is_waiting)
+        TAILQ_REMOVE(&set->waiting, entry, in_waiting);
+    if (entry->is_placed)
+        TAILQ_REMOVE(&set->placed, entry, in_placed);
+    if (entry->joined)
+        compiled_append(&set->gone, entry->joined);
+    set_compiled(set, entry, NULL, NULL);
+    policy_entry_free(entry);
+}
+
+static void entry_wait(struct as_policy_set *set, struct policy_entry *entry)
+{
+    if (entry->is_waiting)
+        return;
+    entry->is_waiting = true;
+    TAILQ_INSERT_TAIL(&set->waiting, entry, in_waiting);
 }
 
 struct as_policy_set *as_policy_set_new(void)
 {
     struct as_policy_set *set = as_xcalloc(1, sizeof(*set));
     set->deadline = AS_MONO_NEVER;
+    TAILQ_INIT(&set->waiting);
+    TAILQ_INIT(&set->dirty);
+    TAILQ_INIT(&set->placed);
     return set;
 }
 
 struct as_policy_set *as_policy_set_free(struct as_policy_set *set)
 {
-    struct policy_entry *entry, *next;
+    struct claim *claim, *next;
     if (!set)
         return NULL;
-    HASH_ITER (hh, set->entries, entry, next) {
-        HASH_DEL(set->entries, entry);
-        policy_entry_free(set, entry);
-    }
+    while (set->entries)
+        entry_remove(set, set->entries);
+    for (size_t i = 0; i < set->gone.count; i++)
+        compiled_drop(set->gone.items[i]);
+    free(set->gone.items);
+    HASH_ITER (hh, set->claims, claim, next)
+        claim_free(set, claim);
     joined_free(set->now);
     joined_free(set->former);
+    free(set->by_age);
+    free(set->by_id);
     free(set);
     return NULL;
 }
@@ -278,37 +529,38 @@ static bool policy_is_same(const struct as_scaling_policy *a, const struct as_sc
            as_str_equal(a->paused_down, b->paused_down) && a->allows_hpa == b->allows_hpa;
 }
 
-/* Takes over what is known of the same object. Its annotations may change without a new
+/* The same object has changed: takes its new texts. Its annotations may change without a new
  * generation; a new generation may turn out not to be valid. */
-static void entry_succeed(struct policy_entry *entry, struct policy_entry *former)
+static void entry_update(struct as_policy_set *set, struct policy_entry *entry,
+                         struct policy_entry *next)
 {
-    const struct as_scaling_policy was = former->policy;
-    if (strcmp(entry->policy.uid, was.uid) != 0)
+    const struct as_scaling_policy was = entry->policy;
+    struct as_scaling_policy *policy = &entry->policy;
+    uncount_text(set, &was);
+    count_text(set, &next->policy);
+    policy->generation = next->policy.generation;
+    policy->paused = next->policy.paused;
+    policy->paused_up = next->policy.paused_up;
+    policy->paused_down = next->policy.paused_down;
+    policy->allows_hpa = next->policy.allows_hpa;
+    policy->text = next->policy.text;
+    policy->text_size = next->policy.text_size;
+    next->policy.paused = was.paused;
+    next->policy.paused_up = was.paused_up;
+    next->policy.paused_down = was.paused_down;
+    next->policy.text = was.text;
+    entry->is_compiled = entry->is_compiled && entry->is_crowded == next->is_crowded;
+    entry->is_crowded = next->is_crowded;
+    mark_dirty(set, entry);
+    if (policy->generation == was.generation)
         return;
-    entry->policy.rival = was.rival;
-    former->policy.rival = NULL;
-    entry->minute = former->minute;
-    entry->changes = former->changes;
-    if (entry->policy.generation != was.generation) {
-        struct compiled **last = former->former ? &former->former : &former->compiled;
-        entry->former = former->is_in_force || former->former ? *last : NULL;
-        if (entry->former)
-            *last = NULL;
-        return;
-    }
-    former->policy.message = entry->policy.message;
-    entry->policy.message = was.message;
-    entry->policy.reason = was.reason;
-    entry->is_judged = former->is_judged;
-    entry->is_compiled = former->is_compiled && former->is_crowded == entry->is_crowded;
-    entry->is_in_force = former->is_in_force;
-    entry->judged = former->judged;
-    entry->judgement = former->judgement;
-    entry->compiled = former->compiled;
-    entry->former = former->former;
-    entry->broken = former->broken;
-    former->judgement = NULL;
-    former->compiled = former->former = NULL;
+    struct compiled *in_force = entry->is_in_force ? entry->compiled : NULL;
+    policy->ruleset = NULL;
+    policy->message = as_xstrdup(""); /* not judged yet */
+    free_const(was.message);
+    set_compiled(set, entry, NULL, entry->former ? entry->former : in_force);
+    entry->is_compiled = entry->is_judged = false;
+    entry->broken = AS_MONO_NEVER;
 }
 
 /* Does not keep the text of a policy if there is no room for it, beside that of its predecessor. */
@@ -346,6 +598,7 @@ static void keep_pending(struct as_policy_set *set, struct policy_entry *entry, 
     free(entry->pending);
     entry->pending = as_xstrndup(text, size);
     entry->pending_size = size;
+    entry_wait(set, entry);
     if (due.us < set->deadline.us)
         set->deadline = due;
 }
@@ -377,21 +630,25 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
         free(former->pending);
         former->pending = NULL;
     }
-    if (former && !*changed_out) {
+    if (former)
         former->is_listed = true;
-        count_text(set, &entry->policy);
-        policy_entry_free(set, entry);
+    if (former && *changed_out && strcmp(former->policy.uid, entry->policy.uid) != 0) {
+        entry_remove(set, former);
+        former = NULL;
+    }
+    if (!former) {
+        entry->taken = now;
+        entry->minute = now;
+        entry_insert(set, entry);
         return 0;
     }
-    entry->taken = now;
-    entry->minute = now;
-    if (former) {
-        entry_succeed(entry, former);
-        HASH_DEL(set->entries, former);
-        policy_entry_free(set, former);
+    if (*changed_out) {
+        former->taken = now;
+        free(former->pending);
+        former->pending = NULL;
+        entry_update(set, former, entry);
     }
-    count_text(set, &entry->policy);
-    HASH_ADD_KEYPTR(hh, set->entries, entry->policy.id, strlen(entry->policy.id), entry);
+    policy_entry_free(entry);
     return 0;
 }
 
@@ -400,11 +657,9 @@ bool as_policy_set_remove(struct as_policy_set *set, const char *namespace, cons
     AS_CLEANUP(as_free_p) char *id = as_xasprintf("%s/%s", namespace, name);
     struct policy_entry *entry;
     HASH_FIND_STR(set->entries, id, entry);
-    if (!entry)
-        return false;
-    HASH_DEL(set->entries, entry);
-    policy_entry_free(set, entry);
-    return true;
+    if (entry)
+        entry_remove(set, entry);
+    return entry != NULL;
 }
 
 static bool is_of(const struct policy_entry *entry, const char *namespace)
@@ -429,8 +684,7 @@ bool as_policy_set_end_list(struct as_policy_set *set, const char *namespace,
         if (entry->is_listed || !is_of(entry, namespace))
             continue;
         removed(context, &entry->policy);
-        HASH_DEL(set->entries, entry);
-        policy_entry_free(set, entry);
+        entry_remove(set, entry);
         is_changed = true;
     }
     return is_changed;
@@ -443,7 +697,7 @@ bool as_policy_set_end_list(struct as_policy_set *set, const char *namespace,
 static bool policy_has_query(const struct as_ruleset *ruleset)
 {
     for (size_t i = 0; i < ruleset->rule_count; i++)
-        if (ruleset->rules[i].source.query || ruleset->rules[i].guard)
+        if (ruleset->rules[i]->source.query || ruleset->rules[i]->guard)
             return true;
     return false;
 }
@@ -537,7 +791,7 @@ static enum as_policy_reason policies_refuse(const struct judging *judging,
 /* The `max` of a schedule replaces that of the target, and may be above it. */
 static enum as_policy_reason judge_schedules(const struct judging *judging)
 {
-    const struct as_target_config *target = &judging->ruleset->targets[0];
+    const struct as_target_config *target = judging->ruleset->targets[0];
     const int32_t most = judging->settings->objects.max_size;
     for (size_t i = 0; most > 0 && i < target->schedule_count; i++) {
         const struct as_schedule *schedule = &target->schedules[i];
@@ -556,7 +810,7 @@ static enum as_policy_reason judge_schedules(const struct judging *judging)
 
 static enum as_policy_reason judge_address(const struct judging *judging)
 {
-    const struct as_target_config *target = &judging->ruleset->targets[0];
+    const struct as_target_config *target = judging->ruleset->targets[0];
     const struct as_object_settings *objects = &judging->settings->objects;
     if (target->kind == &as_target_kind_kubernetes && !is_kind_allowed(objects, target))
         return policies_refuse(
@@ -596,7 +850,7 @@ static enum as_policy_reason judge_rules(const struct judging *judging)
             "policies may not query: the administrator has not set "
             "`objects.prometheus`, which limits queries to the policy's namespace");
     for (size_t i = 0; i < ruleset->rule_count; i++) {
-        const struct as_rule *rule = &ruleset->rules[i];
+        const struct as_rule *rule = ruleset->rules[i];
         char path[64];
         if (rule->every_us == 0 || rule->every_us >= objects->min_every_us)
             continue;
@@ -646,9 +900,9 @@ static void tighten(const struct as_settings *settings, const char *namespace,
                     struct as_ruleset *ruleset)
 {
     const struct as_object_settings *objects = &settings->objects;
-    ruleset->targets[0].dry_run = ruleset->targets[0].dry_run || settings->defaults.dry_run;
+    ruleset->targets[0]->dry_run = ruleset->targets[0]->dry_run || settings->defaults.dry_run;
     for (size_t i = 0; i < ruleset->rule_count; i++) {
-        struct as_rule *rule = &ruleset->rules[i];
+        struct as_rule *rule = ruleset->rules[i];
         tighten_approval(&settings->defaults.approval, rule);
         if (objects->enforces_namespace_label && !rule->is_always)
             add_namespace_matcher(objects->namespace_label, namespace, rule);
@@ -727,15 +981,36 @@ static char *print_errors(struct as_diagnostics *diagnostics)
     return as_xstrndup(out.data ? out.data : "", out.size);
 }
 
-static void compile_entry(const struct as_settings *settings, struct policy_entry *entry)
+static struct compiled *compiled_new(const struct as_settings *settings, struct as_ruleset *ruleset,
+                                     const struct as_scaling_policy *policy)
+{
+    struct compiled *compiled = as_xcalloc(1, sizeof(*compiled));
+    struct as_target_ref *ref;
+    compiled->uses = 1;
+    compiled->ruleset = ruleset;
+    compiled->namespace = as_xstrdup(policy->namespace);
+    compiled->name = as_xstrdup(policy->name);
+    compiled->uid = as_xstrdup(policy->uid);
+    compiled->terms = (struct as_policy_terms){.namespace = compiled->namespace,
+                                               .name = compiled->name,
+                                               .uid = compiled->uid,
+                                               .created = policy->created,
+                                               .is_tenant = settings->objects.prometheus.url};
+    ruleset->targets[0]->policy = &compiled->terms;
+    if (as_target_ref_new(ruleset->targets[0], NULL, NULL, &ref, NULL) != 0)
+        abort(); /* the address is plain, and was checked */
+    compiled->key = as_xstrdup(ref->key);
+    as_target_ref_free(ref);
+    return compiled;
+}
+
+static void compile_entry(struct as_policy_set *set, struct policy_entry *entry)
 {
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
     struct as_ruleset *ruleset = NULL;
-    compiled_drop(entry->compiled);
-    entry->compiled = NULL;
     free(entry->judgement);
     if (entry->policy.text) {
-        entry->judged = policies_judge(settings, entry->policy.namespace, entry->policy.text,
+        entry->judged = policies_judge(set->settings, entry->policy.namespace, entry->policy.text,
                                        entry->policy.text_size, &ruleset, &diagnostics);
         entry->judgement = print_errors(&diagnostics);
     } else if (entry->is_crowded) {
@@ -751,72 +1026,38 @@ static void compile_entry(const struct as_settings *settings, struct policy_entr
     }
     as_diagnostics_deinit(&diagnostics);
     entry->is_compiled = true;
-    if (!ruleset)
-        return;
-    struct as_target_ref *ref;
-    entry->compiled = as_xcalloc(1, sizeof(*entry->compiled));
-    entry->compiled->uses = 1;
-    entry->compiled->ruleset = ruleset;
-    if (as_target_ref_new(&ruleset->targets[0], NULL, NULL, &ref, NULL) != 0)
-        abort(); /* the address is plain, and was checked */
-    entry->compiled->key = as_xstrdup(ref->key);
-    as_target_ref_free(ref);
+    entry->policy.ruleset = NULL;
+    set_compiled(set, entry, ruleset ? compiled_new(set->settings, ruleset, &entry->policy) : NULL,
+                 entry->former);
 }
 
 /*
  * Owners of objects: an entry of a rule file without templates, then the oldest policy.
  */
 
-struct owner {
-    char *key;
-    const char *name; /* of the target */
-    UT_hash_handle hh;
-};
-
-static void owner_add(struct owner **owners, const char *key, const char *name)
+static void note_file_targets(struct as_policy_set *set, const struct as_ruleset *files)
 {
-    struct owner *owner;
-    HASH_FIND_STR(*owners, key, owner);
-    if (owner)
-        return;
-    owner = as_xcalloc(1, sizeof(*owner));
-    owner->key = as_xstrdup(key);
-    owner->name = name;
-    HASH_ADD_KEYPTR(hh, *owners, owner->key, strlen(owner->key), owner);
-}
-
-static void object_owners_free(struct owner *owners)
-{
-    struct owner *owner, *next;
-    HASH_ITER (hh, owners, owner, next) {
-        HASH_DEL(owners, owner);
-        free(owner->key);
-        free(owner);
+    struct claim *claim, *next;
+    HASH_ITER (hh, set->claims, claim, next) {
+        claim->file_target = NULL;
+        if (claim->count == 0)
+            claim_free(set, claim);
     }
-}
-
-static struct owner *find_file_owners(const struct as_ruleset *files)
-{
-    struct owner *owners = NULL;
     for (size_t i = 0; i < files->target_count; i++) {
         struct as_target_ref *ref;
-        if (files->targets[i].is_templated ||
-            as_target_ref_new(&files->targets[i], NULL, NULL, &ref, NULL) != 0)
+        if (files->targets[i]->is_templated ||
+            as_target_ref_new(files->targets[i], NULL, NULL, &ref, NULL) != 0)
             continue;
-        owner_add(&owners, ref->key, files->targets[i].name);
+        claim = claim_take(set, ref->key);
+        if (!claim->file_target)
+            claim->file_target = files->targets[i]->name;
         as_target_ref_free(ref);
     }
-    return owners;
 }
 
-static int policies_compare_age(const void *left, const void *right)
+static const char *get_owner(const struct claim *claim)
 {
-    const struct as_scaling_policy *a = &(*(struct policy_entry *const *)left)->policy;
-    const struct as_scaling_policy *b = &(*(struct policy_entry *const *)right)->policy;
-    if (a->created.us != b->created.us)
-        return a->created.us < b->created.us ? -1 : 1;
-    const int namespaces = strcmp(a->namespace, b->namespace);
-    return namespaces != 0 ? namespaces : strcmp(a->name, b->name);
+    return claim->file_target ? claim->file_target : claim->owner ? claim->owner->policy.id : NULL;
 }
 
 static void entry_set_reason(struct policy_entry *entry, enum as_policy_reason reason,
@@ -846,27 +1087,22 @@ static struct compiled *get_rules_of(struct policy_entry *entry)
 }
 
 /* The last generation in force keeps the object for a while. */
-static void keep_former(struct policy_entry *entry, as_mono_time now, struct owner **owners)
+static void keep_former(struct as_policy_set *set, struct policy_entry *entry, as_mono_time now)
 {
-    struct owner *owner = NULL;
-    if (entry->former)
-        HASH_FIND_STR(*owners, entry->former->key, owner);
-    if (entry->former && !owner && now.us - entry->broken.us < AS_POLICY_KEEP_US) {
-        owner_add(owners, entry->former->key, entry->policy.id);
-        return;
-    }
-    compiled_drop(entry->former);
-    entry->former = NULL;
+    struct claim *claim = claim_find(set, entry->former);
+    if (claim && !get_owner(claim) && now.us - entry->broken.us < AS_POLICY_KEEP_US)
+        claim->owner = entry;
+    else
+        set_compiled(set, entry, entry->compiled, NULL);
 }
 
-/* Decides whether the policy is in force. */
-static void place_entry(const struct as_policy_join *join, struct policy_entry *entry,
-                        size_t number, struct owner **owners)
+/* Decides whether the policy is in force. `number`: of those that are older. */
+static void place_entry(struct as_policy_set *set, const struct as_policy_join *join,
+                        struct policy_entry *entry, size_t number)
 {
     const struct as_object_settings *objects = &join->settings->objects;
-    struct owner *owner = NULL;
-    if (number < objects->max_policies && entry->judged == AS_POLICY_READY)
-        HASH_FIND_STR(*owners, entry->compiled->key, owner);
+    struct claim *claim = claim_find(set, entry->compiled);
+    const char *owner = claim ? get_owner(claim) : NULL;
     entry->is_in_force = false;
     if (number >= objects->max_policies) {
         refuse_entry(entry, AS_POLICY_TOO_MANY,
@@ -876,127 +1112,266 @@ static void place_entry(const struct as_policy_join *join, struct policy_entry *
                                   objects->max_policies),
                      join->now);
     } else if (entry->judged == AS_POLICY_SHADOW) {
-        compiled_drop(entry->former);
-        entry->former = NULL;
+        set_compiled(set, entry, entry->compiled, NULL);
         refuse_entry(entry, AS_POLICY_SHADOW,
                      as_xstrdup("`mode: Shadow`: the policy is not in force"), join->now);
     } else if (entry->judged != AS_POLICY_READY) {
         refuse_entry(entry, entry->judged, as_xstrdup(entry->judgement), join->now);
     } else if (owner) {
         refuse_entry(entry, AS_POLICY_TARGET_TAKEN,
-                     as_xasprintf("target %s has this object, and has precedence", owner->name),
+                     as_xasprintf("target %s has this object, and has precedence", owner),
                      join->now);
     } else {
-        owner_add(owners, entry->compiled->key, entry->policy.id);
+        claim->owner = entry;
         entry_set_reason(entry, AS_POLICY_READY, as_xstrdup("the policy is in force"));
         entry->is_in_force = true;
         entry->broken = AS_MONO_NEVER;
-        compiled_drop(entry->former);
-        entry->former = NULL;
+        set_compiled(set, entry, entry->compiled, NULL);
     }
     if (!entry->is_in_force)
-        keep_former(entry, join->now, owners);
+        keep_former(set, entry, join->now);
+    if (!entry->is_in_force)
+        entry_wait(set, entry);
+}
+
+/* Who claims what a changed policy claims may get it, or lose it. */
+static size_t spread_changes(struct as_policy_set *set)
+{
+    struct policy_entry *entry;
+    size_t count = 0;
+    TAILQ_FOREACH (entry, &set->dirty, in_dirty) { /* grows meanwhile */
+        const struct compiled *const both[] = {entry->compiled, entry->former};
+        for (size_t i = 0; i < AS_ARRAY_SIZE(both); i++) {
+            struct claim *claim = claim_find(set, both[i]);
+            if (claim)
+                claim->owner = NULL;
+            for (size_t k = 0; claim && k < claim->count; k++)
+                mark_dirty(set, claim->claimants[k]);
+        }
+        count++;
+    }
+    return count;
+}
+
+static void place_entries(struct as_policy_set *set, const struct as_policy_join *join)
+{
+    const size_t all = HASH_COUNT(set->entries);
+    struct policy_entry *entry;
+    TAILQ_FOREACH (entry, &set->dirty, in_dirty)
+        if (!entry->is_compiled)
+            compile_entry(set, entry);
+    const bool is_over_max = all > join->settings->objects.max_policies;
+    for (size_t i = 0; (is_over_max || set->is_over_max) && i < all; i++)
+        mark_dirty(set, set->by_age[i]);
+    set->is_over_max = is_over_max;
+
+    const size_t count = spread_changes(set);
+    struct policy_entry **entries = as_xcalloc(count + 1, sizeof(struct policy_entry *));
+    size_t at = 0;
+    TAILQ_FOREACH (entry, &set->dirty, in_dirty)
+        entries[at++] = entry;
+    qsort(entries, count, sizeof(struct policy_entry *), policies_compare_age);
+    for (size_t i = 0; i < count; i++)
+        place_entry(set, join, entries[i], i);
+    free(entries);
+    while ((entry = TAILQ_FIRST(&set->dirty))) {
+        TAILQ_REMOVE(&set->dirty, entry, in_dirty);
+        entry->is_dirty = false;
+        if (!entry->is_placed)
+            TAILQ_INSERT_TAIL(&set->placed, entry, in_placed);
+        entry->is_placed = true;
+    }
 }
 
 /*
  * The joined rule set.
  */
 
-/* Why nothing is scaled, as the reason of a pause; NULL: it may be. */
-static const char *find_pause(const struct policy_entry *entry, struct as_arena *arena)
+/* Why nothing is scaled, as the reason of a pause; NULL: it may be. `text`: room for it. */
+static const char *find_pause(const struct policy_entry *entry, char *text, size_t size)
 {
     const struct as_scaling_policy *policy = &entry->policy;
-    char text[256];
     if (!entry->is_in_force)
-        (void)snprintf(text, sizeof(text), "generation %" PRId64 " is not in force: %s",
-                       policy->generation, as_policy_reason_get_word(policy->reason));
+        (void)snprintf(text, size, "generation %" PRId64 " is not in force: %s", policy->generation,
+                       as_policy_reason_get_word(policy->reason));
     else if (policy->rival && !policy->allows_hpa)
-        (void)snprintf(text, sizeof(text), "HPAFound: %.200s scales the same object",
-                       policy->rival);
+        (void)snprintf(text, size, "HPAFound: %.200s scales the same object", policy->rival);
     else
         return policy->paused;
-    return as_arena_strdup(arena, text);
+    return text;
 }
 
-static const struct as_policy_terms *make_terms(const struct as_settings *settings,
-                                                const struct policy_entry *entry,
-                                                struct as_arena *arena)
+/* True: they have changed. */
+static bool set_terms(const struct policy_entry *entry, struct compiled *compiled)
 {
     const struct as_scaling_policy *policy = &entry->policy;
-    struct as_policy_terms *terms = as_arena_alloc(arena, 1, sizeof(*terms));
-    const char *both = find_pause(entry, arena);
+    struct as_policy_terms *terms = &compiled->terms;
+    char text[256];
+    const char *both = find_pause(entry, text, sizeof(text));
     const char *up = policy->paused_up, *down = policy->paused_down;
-    *terms = (struct as_policy_terms){
-        .namespace = as_arena_strdup(arena, policy->namespace),
-        .name = as_arena_strdup(arena, policy->name),
-        .uid = as_arena_strdup(arena, policy->uid),
-        .generation = policy->generation,
-        .paused = both || (up && down) ? AS_WAYS_BOTH
-                  : up                 ? AS_WAYS_UP
-                  : down               ? AS_WAYS_DOWN
-                                       : AS_WAYS_NONE,
-        .pause_reason = as_arena_strdup(arena, both ? both
-                                               : up ? up
-                                                    : down),
-        .is_tenant = settings->objects.prometheus.url != NULL,
-    };
-    return terms;
+    const char *reason = both ? both : up ? up : down;
+    const enum as_ways paused = both || (up && down) ? AS_WAYS_BOTH
+                                : up                 ? AS_WAYS_UP
+                                : down               ? AS_WAYS_DOWN
+                                                     : AS_WAYS_NONE;
+    if (terms->generation == policy->generation && terms->paused == paused &&
+        as_str_equal(terms->pause_reason, reason))
+        return false;
+    free(compiled->pause_reason);
+    compiled->pause_reason = reason ? as_xstrdup(reason) : NULL;
+    terms->generation = policy->generation;
+    terms->paused = paused;
+    terms->pause_reason = compiled->pause_reason;
+    return true;
 }
 
-static void join_entry(const struct as_settings *settings, struct joined *joined,
-                       struct policy_entry *entry)
+/* Notes what the new rule set has of an entry. */
+static void note_change(struct policy_entry *entry, struct joined *joined)
 {
-    struct compiled *compiled = get_rules_of(entry);
-    const struct as_ruleset *own = compiled->ruleset;
-    struct as_ruleset *ruleset = &joined->ruleset;
-    struct as_target_config *target = &ruleset->targets[ruleset->target_count];
-    *target = own->targets[0];
-    target->policy = make_terms(settings, entry, &joined->arena);
-    for (size_t i = 0; i < own->rule_count; i++) {
-        struct as_rule *rule = &ruleset->rules[ruleset->rule_count++];
-        *rule = own->rules[i];
-        rule->target = (uint32_t)ruleset->target_count;
+    struct compiled *before = entry->joined, *now = get_rules_of(entry);
+    const bool is_other = now && set_terms(entry, now);
+    if (before == now && !is_other)
+        return;
+    if (before)
+        compiled_append(&joined->removed, before);
+    if (now) {
+        compiled_append(&joined->added, now);
+        now->uses++;
     }
-    ruleset->target_count++;
-    compiled->uses++;
-    joined->used[joined->used_count++] = compiled;
+    entry->joined = now;
 }
 
-static void hash_entry_into(struct content_hash *hash, const struct policy_entry *entry)
+/* The digest of all policies is a sum, so that one of them can be replaced. */
+static void sum_digest(uint64_t sum_io[DIGEST_LANES], struct compiled *compiled, bool is_added)
 {
-    const struct as_scaling_policy *policy = &entry->policy;
-    content_hash_add(hash, policy->id, strlen(policy->id) + 1);
-    content_hash_add(hash, policy->uid, strlen(policy->uid) + 1);
-    content_hash_add(hash, (const char *)&policy->generation, sizeof(policy->generation));
+    if (is_added) {
+        const struct as_policy_terms *terms = &compiled->terms;
+        struct content_hash hash = content_hash_begin();
+        content_hash_add(&hash, terms->namespace, strlen(terms->namespace) + 1);
+        content_hash_add(&hash, terms->name, strlen(terms->name) + 1);
+        content_hash_add(&hash, terms->uid, strlen(terms->uid) + 1);
+        content_hash_add(&hash, (const char *)&terms->generation, sizeof(terms->generation));
+        const struct as_digest digest = content_hash_end_digest(&hash);
+        memcpy(compiled->digest, digest.bytes, sizeof(compiled->digest));
+    }
+    for (size_t i = 0; i < DIGEST_LANES; i++)
+        sum_io[i] += is_added ? compiled->digest[i] : -compiled->digest[i];
 }
 
-static struct joined *join_all(const struct as_policy_join *join,
-                               struct policy_entry *const *entries, size_t count)
+static void finish_digest(const struct as_ruleset *files, struct joined *joined)
 {
-    const struct as_ruleset *files = join->files;
-    struct joined *joined = as_xcalloc(1, sizeof(*joined));
-    struct as_ruleset *ruleset = &joined->ruleset;
-    struct content_hash hash = content_hash_begin();
-    size_t rules = files->rule_count;
-    for (size_t i = 0; i < count; i++)
-        rules += get_rules_of(entries[i])->ruleset->rule_count;
-    joined->used = as_xcalloc(count + 1, sizeof(struct compiled *));
-    ruleset->targets = as_xcalloc(files->target_count + count + 1, sizeof(*ruleset->targets));
-    ruleset->rules = as_xcalloc(rules + 1, sizeof(*ruleset->rules));
-    if (files->target_count > 0)
-        memcpy(ruleset->targets, files->targets, files->target_count * sizeof(*ruleset->targets));
-    if (files->rule_count > 0)
-        memcpy(ruleset->rules, files->rules, files->rule_count * sizeof(*ruleset->rules));
-    ruleset->target_count = files->target_count;
-    ruleset->rule_count = files->rule_count;
+    struct content_hash hash;
+    if (joined->ruleset.target_count == files->target_count) {
+        memcpy(joined->ruleset.digest, files->digest, sizeof(joined->ruleset.digest));
+        return;
+    }
+    hash = content_hash_begin();
     content_hash_add(&hash, files->digest, strlen(files->digest));
-    for (size_t i = 0; i < count; i++) {
-        join_entry(join->settings, joined, entries[i]);
-        hash_entry_into(&hash, entries[i]);
+    content_hash_add(&hash, (const char *)joined->sum, sizeof(joined->sum));
+    content_hash_end(&hash, joined->ruleset.digest);
+}
+
+/* The index of the first target that is not before this one. */
+static size_t ruleset_find_place(const struct as_ruleset *ruleset,
+                                 const struct as_target_config *target)
+{
+    size_t low = 0, high = ruleset->target_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (as_target_config_compare(ruleset->targets[middle], target) < 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    content_hash_end(&hash, ruleset->digest);
-    ruleset->awaits_policies = !join->is_complete;
-    return joined;
+    return low;
+}
+
+static size_t ruleset_find_rules(const struct as_ruleset *ruleset,
+                                 const struct as_target_config *target)
+{
+    size_t low = 0, high = ruleset->rule_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (as_target_config_compare(ruleset->rules[middle]->target, target) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void take_out(struct as_ruleset *ruleset, const struct as_ruleset *own)
+{
+    const size_t at = ruleset_find_place(ruleset, own->targets[0]);
+    const size_t rules_at = ruleset_find_rules(ruleset, own->targets[0]);
+    ruleset->target_count--;
+    ruleset->rule_count -= own->rule_count;
+    memmove(&ruleset->targets[at], &ruleset->targets[at + 1],
+            (ruleset->target_count - at) * sizeof(struct as_target_config *));
+    memmove(&ruleset->rules[rules_at], &ruleset->rules[rules_at + own->rule_count],
+            (ruleset->rule_count - rules_at) * sizeof(struct as_rule *));
+}
+
+static void put_in(struct as_ruleset *ruleset, const struct as_ruleset *own)
+{
+    const size_t at = ruleset_find_place(ruleset, own->targets[0]);
+    const size_t rules_at = ruleset_find_rules(ruleset, own->targets[0]);
+    memmove(&ruleset->targets[at + 1], &ruleset->targets[at],
+            (ruleset->target_count - at) * sizeof(struct as_target_config *));
+    memmove(&ruleset->rules[rules_at + own->rule_count], &ruleset->rules[rules_at],
+            (ruleset->rule_count - rules_at) * sizeof(struct as_rule *));
+    ruleset->targets[at] = own->targets[0];
+    memcpy(&ruleset->rules[rules_at], own->rules, own->rule_count * sizeof(struct as_rule *));
+    ruleset->target_count++;
+    ruleset->rule_count += own->rule_count;
+}
+
+static void append_own(struct as_ruleset *ruleset, const struct as_ruleset *own)
+{
+    if (own->target_count > 0)
+        memcpy(&ruleset->targets[ruleset->target_count], own->targets,
+               own->target_count * sizeof(struct as_target_config *));
+    if (own->rule_count > 0)
+        memcpy(&ruleset->rules[ruleset->rule_count], own->rules,
+               own->rule_count * sizeof(struct as_rule *));
+    ruleset->target_count += own->target_count;
+    ruleset->rule_count += own->rule_count;
+}
+
+/* The rule set before with the changes; or, if they are many, made anew. */
+static void fill_tables(const struct as_policy_set *set, const struct as_ruleset *files,
+                        bool is_based, struct joined *joined)
+{
+    struct as_ruleset *ruleset = &joined->ruleset;
+    const struct joined *before = set->former;
+    const size_t all = HASH_COUNT(set->entries);
+    const bool is_spliced = is_based && joined->removed.count + joined->added.count <= SPLICES_MAX;
+    size_t targets = is_spliced ? before->ruleset.target_count : files->target_count + all;
+    size_t rules = is_spliced ? before->ruleset.rule_count : files->rule_count;
+    for (size_t i = 0; is_spliced && i < joined->added.count; i++)
+        rules += joined->added.items[i]->ruleset->rule_count;
+    for (size_t i = 0; !is_spliced && i < all; i++)
+        rules += set->by_age[i]->joined ? set->by_age[i]->joined->ruleset->rule_count : 0;
+    targets += joined->added.count;
+    ruleset->targets = as_xcalloc(targets + 1, sizeof(struct as_target_config *));
+    ruleset->rules = as_xcalloc(rules + 1, sizeof(struct as_rule *));
+    append_own(ruleset, is_spliced ? &before->ruleset : files);
+    for (size_t i = 0; is_spliced && i < joined->removed.count; i++)
+        take_out(ruleset, joined->removed.items[i]->ruleset);
+    for (size_t i = 0; is_spliced && i < joined->added.count; i++)
+        put_in(ruleset, joined->added.items[i]->ruleset);
+    for (size_t i = 0; !is_spliced && i < all; i++)
+        if (set->by_age[i]->joined)
+            append_own(ruleset, set->by_age[i]->joined->ruleset);
+}
+
+static const struct as_ruleset **list_rulesets(const struct compiled_list *list)
+{
+    const struct as_ruleset **rulesets =
+        as_xcalloc(list->count + 1, sizeof(const struct as_ruleset *));
+    for (size_t i = 0; i < list->count; i++)
+        rulesets[i] = list->items[i]->ruleset;
+    return rulesets;
 }
 
 static int policies_compare_names(const void *left, const void *right)
@@ -1006,90 +1381,146 @@ static int policies_compare_names(const void *left, const void *right)
 
 /* A policy that was never in force in this process, and may have been before: what is stored of its
  * target waits. */
-static void list_awaited(struct joined *joined, struct policy_entry *const *entries, size_t count,
-                         as_mono_time now)
+static void list_awaited(const struct as_policy_set *set, struct joined *joined, as_mono_time now)
 {
+    const struct policy_entry *entry;
+    size_t count = 0;
+    TAILQ_FOREACH (entry, &set->waiting, in_waiting)
+        count++;
     const char **names = as_arena_alloc(&joined->arena, count + 1, sizeof(*names));
-    size_t names_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct policy_entry *entry = entries[i];
+    count = 0;
+    TAILQ_FOREACH (entry, &set->waiting, in_waiting) {
         if (!entry->is_in_force && !entry->former && entry->judged != AS_POLICY_SHADOW &&
             now.us - entry->broken.us < AS_POLICY_KEEP_US)
-            names[names_count++] = as_arena_strdup(&joined->arena, entry->policy.id);
+            names[count++] = as_arena_strdup(&joined->arena, entry->policy.id);
     }
-    qsort(names, names_count, sizeof(*names), policies_compare_names);
+    qsort(names, count, sizeof(*names), policies_compare_names);
     joined->ruleset.awaited = names;
-    joined->ruleset.awaited_count = names_count;
+    joined->ruleset.awaited_count = count;
 }
 
-static void forget_compiled(struct as_policy_set *set, const struct as_settings *settings)
+/* Whether nobody is awaited any more who was, unless the policy is in force. */
+static bool awaits_the_same(const struct as_policy_set *set, const struct as_ruleset *before,
+                            const struct as_ruleset *now)
 {
-    for (struct policy_entry *entry = set->entries; entry; entry = entry->hh.next)
-        entry->is_compiled = false;
-    set->settings = settings;
+    for (size_t i = 0; i < before->awaited_count; i++) {
+        const struct policy_entry *entry;
+        HASH_FIND_STR(set->entries, before->awaited[i], entry);
+        if (!as_ruleset_awaits(now, before->awaited[i]) && !(entry && entry->joined))
+            return false;
+    }
+    return true;
 }
 
-/* Takes what has waited long enough. */
-static void take_pending(struct as_policy_set *set, as_mono_time now)
+static struct joined *join_changes(struct as_policy_set *set, const struct as_policy_join *join,
+                                   bool is_based)
+{
+    struct joined *joined = as_xcalloc(1, sizeof(*joined));
+    struct as_ruleset *ruleset = &joined->ruleset;
+    struct policy_entry *entry;
+    if (set->former)
+        memcpy(joined->sum, set->former->sum, sizeof(joined->sum));
+    for (size_t i = 0; i < set->gone.count; i++)
+        compiled_append(&joined->removed, set->gone.items[i]);
+    set->gone.count = 0;
+    TAILQ_FOREACH (entry, &set->placed, in_placed)
+        note_change(entry, joined);
+    for (size_t i = 0; i < joined->removed.count; i++)
+        sum_digest(joined->sum, joined->removed.items[i], false);
+    for (size_t i = 0; i < joined->added.count; i++)
+        sum_digest(joined->sum, joined->added.items[i], true);
+    fill_tables(set, join->files, is_based, joined);
+    finish_digest(join->files, joined);
+    list_awaited(set, joined, join->now);
+    ruleset->awaits_policies = !join->is_complete;
+    ruleset->serial = ++set->serial;
+    if (is_based && awaits_the_same(set, &set->former->ruleset, ruleset))
+        ruleset->base = set->former->ruleset.serial;
+    ruleset->removed = list_rulesets(&joined->removed);
+    ruleset->removed_count = joined->removed.count;
+    ruleset->added = list_rulesets(&joined->added);
+    ruleset->added_count = joined->added.count;
+    return joined;
+}
+
+/* New settings judge all policies anew, and new files may take their objects. */
+static void renew_all(struct as_policy_set *set, const struct as_policy_join *join)
+{
+    for (size_t i = 0; i < HASH_COUNT(set->entries); i++) {
+        set->by_age[i]->is_compiled =
+            set->by_age[i]->is_compiled && set->settings == join->settings;
+        mark_dirty(set, set->by_age[i]);
+    }
+    note_file_targets(set, join->files);
+    set->settings = join->settings;
+    set->files = join->files;
+}
+
+/* Looks at those that wait: takes changes that have waited long enough, and ends what is kept of
+ * former generations. */
+static void end_waits(struct as_policy_set *set, as_mono_time now)
 {
     struct policy_entry *entry, *next;
-    HASH_ITER (hh, set->entries, entry, next) {
+    TAILQ_FOREACH_SAFE (entry, &set->waiting, in_waiting, next) {
         struct as_error ignored = AS_ERROR_INIT; /* the text was read before */
         bool is_changed;
+        if (entry->former && now.us - entry->broken.us >= AS_POLICY_KEEP_US)
+            mark_dirty(set, entry);
         if (!entry->pending || now.us - entry->taken.us < AS_POLICY_SLOW_US)
             continue;
         AS_CLEANUP(as_free_p) char *text = entry->pending;
+        const size_t size = entry->pending_size;
         entry->pending = NULL;
-        if (as_policy_set_put(set, text, entry->pending_size, now, &is_changed, &ignored) != 0)
+        if (as_policy_set_put(set, text, size, now, &is_changed, &ignored) != 0)
             abort();
     }
 }
 
-static void note_deadline(struct as_policy_set *set, const struct policy_entry *entry,
-                          as_mono_time now)
+static void note_deadlines(struct as_policy_set *set, as_mono_time now)
 {
-    const as_mono_time end = {as_time_add(entry->broken.us, AS_POLICY_KEEP_US)};
-    const as_mono_time due = {entry->taken.us + AS_POLICY_SLOW_US};
-    if (entry->broken.us != AS_MONO_NEVER.us && end.us > now.us && end.us < set->deadline.us)
-        set->deadline = end;
-    if (entry->pending && due.us < set->deadline.us)
-        set->deadline = due;
+    struct policy_entry *entry, *next;
+    set->deadline = AS_MONO_NEVER;
+    TAILQ_FOREACH_SAFE (entry, &set->waiting, in_waiting, next) {
+        const as_mono_time end = {as_time_add(entry->broken.us, AS_POLICY_KEEP_US)};
+        const as_mono_time due = {entry->taken.us + AS_POLICY_SLOW_US};
+        if (entry->broken.us == AS_MONO_NEVER.us && !entry->pending) {
+            TAILQ_REMOVE(&set->waiting, entry, in_waiting);
+            entry->is_waiting = false;
+        }
+        if (entry->broken.us != AS_MONO_NEVER.us && end.us > now.us && end.us < set->deadline.us)
+            set->deadline = end;
+        if (entry->pending && due.us < set->deadline.us)
+            set->deadline = due;
+    }
+}
+
+static void forget_placed(struct as_policy_set *set)
+{
+    struct policy_entry *entry;
+    while ((entry = TAILQ_FIRST(&set->placed))) {
+        TAILQ_REMOVE(&set->placed, entry, in_placed);
+        entry->is_placed = false;
+        entry->policy.is_known = true;
+    }
 }
 
 const struct as_ruleset *as_policy_set_join(struct as_policy_set *set,
                                             const struct as_policy_join *join)
 {
-    take_pending(set, join->now);
-    const size_t count = HASH_COUNT(set->entries);
-    struct policy_entry **entries = as_xcalloc(count + 1, sizeof(struct policy_entry *));
-    struct policy_entry **with_rules = as_xcalloc(count + 1, sizeof(struct policy_entry *));
-    struct owner *owners = find_file_owners(join->files);
-    size_t all = 0, joining = 0;
-    if (set->settings != join->settings)
-        forget_compiled(set, join->settings);
-    for (struct policy_entry *entry = set->entries; entry; entry = entry->hh.next) {
-        if (!entry->is_compiled)
-            compile_entry(join->settings, entry);
-        entries[all++] = entry;
-    }
-    qsort(entries, count, sizeof(struct policy_entry *), policies_compare_age);
-    set->deadline = AS_MONO_NEVER;
-    for (size_t i = 0; i < count; i++) {
-        place_entry(join, entries[i], i, &owners);
-        note_deadline(set, entries[i], join->now);
-        if (get_rules_of(entries[i]))
-            with_rules[joining++] = entries[i];
-    }
+    const bool is_same = set->settings == join->settings && set->files == join->files;
+    const bool is_based = is_same && set->now && set->is_complete == join->is_complete;
+    forget_placed(set);
+    end_waits(set, join->now);
+    if (!is_same)
+        renew_all(set, join);
+    place_entries(set, join);
+    note_deadlines(set, join->now);
     joined_free(set->former);
     set->former = set->now;
     set->now = NULL;
-    if (count > 0 || !join->is_complete) {
-        set->now = join_all(join, with_rules, joining);
-        list_awaited(set->now, entries, count, join->now);
-    }
-    object_owners_free(owners);
-    free(with_rules);
-    free(entries);
+    if (set->former || set->entries || !join->is_complete)
+        set->now = join_changes(set, join, is_based);
+    set->is_complete = join->is_complete;
     return set->now ? &set->now->ruleset : join->files;
 }
 
@@ -1106,6 +1537,7 @@ bool as_policy_set_note_rival(struct as_policy_set *set, const char *id, const c
         return false;
     free_const(entry->policy.rival);
     entry->policy.rival = rival ? as_xstrdup(rival) : NULL;
+    mark_dirty(set, entry);
     return !entry->policy.allows_hpa;
 }
 
@@ -1114,19 +1546,23 @@ size_t as_policy_set_count(const struct as_policy_set *set)
     return HASH_COUNT(set->entries);
 }
 
-static int policies_compare_ids(const struct policy_entry *a, const struct policy_entry *b)
-{
-    return strcmp(a->policy.id, b->policy.id);
-}
-
-void as_policy_set_visit(struct as_policy_set *set,
+void as_policy_set_visit(const struct as_policy_set *set,
                          bool (*visit)(void *context, const struct as_scaling_policy *policy),
                          void *context)
 {
-    HASH_SORT(set->entries, policies_compare_ids);
-    for (const struct policy_entry *entry = set->entries; entry; entry = entry->hh.next)
-        if (visit(context, &entry->policy))
+    for (size_t i = 0; i < HASH_COUNT(set->entries); i++)
+        if (visit(context, &set->by_id[i]->policy))
             return;
+}
+
+void as_policy_set_visit_placed(const struct as_policy_set *set,
+                                void (*visit)(void *context,
+                                              const struct as_scaling_policy *policy),
+                                void *context)
+{
+    const struct policy_entry *entry;
+    TAILQ_FOREACH (entry, &set->placed, in_placed)
+        visit(context, &entry->policy);
 }
 
 const struct as_scaling_policy *as_policy_set_find(const struct as_policy_set *set, const char *id)

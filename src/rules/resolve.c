@@ -44,7 +44,7 @@ static struct as_digest hash_places(const struct as_yaml_node *root)
 static struct as_digest hash_entry(const struct resolver *resolver, uint32_t number,
                                    const struct as_digest *places)
 {
-    const struct as_pool_config *pool = resolver->ruleset->targets[number].pool;
+    const struct as_pool_config *pool = resolver->ruleset->targets[number]->pool;
     struct content_hash hash = content_hash_begin();
     content_hash_add(&hash, (const char *)places->bytes, sizeof(places->bytes));
     add_part(&hash, resolver->targets[number]->node);
@@ -58,7 +58,7 @@ static void resolve_entries(struct resolver *resolver)
 {
     const struct as_digest places = hash_places(resolver->settings_root);
     for (uint32_t i = 0; i < resolver->target_count; i++)
-        resolver->ruleset->targets[i].digest = hash_entry(resolver, i, &places);
+        resolver->ruleset->targets[i]->digest = hash_entry(resolver, i, &places);
 }
 
 /*
@@ -112,7 +112,7 @@ static void reduce(const struct as_ruleset *ruleset, uint32_t *counts)
             ready[ready_count++] = i;
     }
     while (ready_count > 0) {
-        const struct as_target_config *config = &ruleset->targets[ready[--ready_count]];
+        const struct as_target_config *config = ruleset->targets[ready[--ready_count]];
         for (size_t i = 0; i < config->after_count; i++) {
             if (--counts[config->after[i]] == 0)
                 ready[ready_count++] = config->after[i];
@@ -125,7 +125,7 @@ static void reduce(const struct as_ruleset *ruleset, uint32_t *counts)
 static uint32_t resolve_find_next(const struct as_ruleset *ruleset, const uint32_t *counts,
                                   uint32_t at)
 {
-    const struct as_target_config *config = &ruleset->targets[at];
+    const struct as_target_config *config = ruleset->targets[at];
     for (size_t i = 0; i < config->after_count; i++) {
         if (counts[config->after[i]] > 0)
             return config->after[i];
@@ -139,7 +139,7 @@ static void report_cycle(struct resolver *resolver, uint32_t *counts, uint32_t s
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(CYCLE_TEXT_MAX);
     uint32_t at = start;
     do {
-        as_buf_printf(&text, "`%s` after ", ruleset->targets[at].name);
+        as_buf_printf(&text, "`%s` after ", ruleset->targets[at]->name);
         uint32_t next = resolve_find_next(ruleset, counts, at);
         counts[at] = 0; /* reported */
         at = next;
@@ -148,7 +148,7 @@ static void report_cycle(struct resolver *resolver, uint32_t *counts, uint32_t s
     resolver->loader.tree = raw->tree;
     loader_report(&resolver->loader, schema_find_key(raw->node, "after"),
                   "this goes round in a circle: %s`%s`", text.size > 0 ? text.data : "",
-                  ruleset->targets[start].name);
+                  ruleset->targets[start]->name);
 }
 
 /* Follows `after` from `start` until a target comes twice: it is on a cycle. */
@@ -171,10 +171,10 @@ static void resolve_after(struct resolver *resolver)
     uint32_t *counts = as_xcalloc(count + 1, sizeof(*counts));
     uint32_t *seen = as_xcalloc(count + 1, sizeof(*seen));
     for (size_t i = 0; i < count; i++)
-        resolve_names(resolver, resolver->targets[i], &ruleset->targets[i]);
+        resolve_names(resolver, resolver->targets[i], ruleset->targets[i]);
     for (size_t i = 0; i < count; i++) {
-        for (size_t j = 0; j < ruleset->targets[i].after_count; j++)
-            counts[ruleset->targets[i].after[j]]++;
+        for (size_t j = 0; j < ruleset->targets[i]->after_count; j++)
+            counts[ruleset->targets[i]->after[j]]++;
     }
     reduce(ruleset, counts);
     for (uint32_t i = 0; i < count; i++) {
@@ -237,8 +237,8 @@ static const char *resolve_find_obstacle(const struct resolver *resolver,
 static void resolve_group(struct resolver *resolver, uint32_t pool, const struct as_yaml_node *item)
 {
     static const char *const keys[] = {"cooldown", "behavior", "enforce_bounds", "after", NULL};
-    struct as_target_config *targets = resolver->ruleset->targets;
-    struct as_pool_config *config = targets[pool].pool;
+    struct as_target_config *const *targets = resolver->ruleset->targets;
+    struct as_pool_config *config = targets[pool]->pool;
     const struct raw_target *raw = resolver->targets[pool];
     const struct raw_target *group = find_target(resolver, item->text);
     resolver->loader.tree = raw->tree;
@@ -246,7 +246,7 @@ static void resolve_group(struct resolver *resolver, uint32_t pool, const struct
         report_unknown_target(resolver, item);
         return;
     }
-    struct as_target_config *of = &targets[group->number];
+    struct as_target_config *of = targets[group->number];
     const char *obstacle = resolve_find_obstacle(resolver, group, of);
     const struct raw_target *first =
         config->group_count > 0 ? resolver->targets[config->groups[0]] : group;
@@ -254,7 +254,7 @@ static void resolve_group(struct resolver *resolver, uint32_t pool, const struct
         loader_report(&resolver->loader, item, "target `%s` %s", group->name, obstacle);
     } else if (of->of_pool != AS_NO_TARGET) {
         loader_report(&resolver->loader, item, "target `%s` is a group of pool `%s` already",
-                      group->name, targets[of->of_pool].name);
+                      group->name, targets[of->of_pool]->name);
     } else if (strcmp(first->nodes.cluster, group->nodes.cluster) != 0) {
         loader_report(&resolver->loader, item,
                       "the groups of a pool are in one cluster: `%s` is in cluster %s, those "
@@ -271,7 +271,7 @@ static void resolve_group(struct resolver *resolver, uint32_t pool, const struct
         resolver->loader.tree = group->rule->tree;
         loader_report(&resolver->loader, as_yaml_find(group->rule->node, "target"),
                       "target `%s` belongs to pool `%s`: rules name the pool", group->name,
-                      targets[pool].name);
+                      targets[pool]->name);
     }
 }
 
@@ -291,7 +291,7 @@ static void resolve_pool(struct resolver *resolver, uint32_t number)
     static const char *const keys[] = {"min",       "enforce_bounds", "behavior", "allow",
                                        "tolerance", "nodes",          NULL};
     struct as_ruleset *ruleset = resolver->ruleset;
-    struct as_target_config *pool = &ruleset->targets[number];
+    struct as_target_config *pool = ruleset->targets[number];
     const struct raw_target *raw = resolver->targets[number];
     const struct as_yaml_node *list = as_yaml_find(as_yaml_find(raw->node, "pool"), "groups");
     const struct as_yaml_node *max = as_yaml_find(raw->node, "max");
@@ -308,7 +308,7 @@ static void resolve_pool(struct resolver *resolver, uint32_t number)
             resolve_group(resolver, number, list->items[i]);
     }
     for (size_t i = 0; i < pool->pool->group_count; i++)
-        min += ruleset->targets[pool->pool->groups[i]].bounds.min;
+        min += ruleset->targets[pool->pool->groups[i]]->bounds.min;
     resolver->loader.tree = raw->tree;
     if (max && min > pool->bounds.max)
         loader_report(&resolver->loader, max,
@@ -329,7 +329,7 @@ static void resolve_check_rule(struct resolver *resolver, const struct raw_rule 
     resolver->loader.tree = raw->tree;
     if (!target)
         return;
-    if (raw->is_always && ruleset->targets[target->number].is_templated)
+    if (raw->is_always && ruleset->targets[target->number]->is_templated)
         loader_report(
             &resolver->loader, at,
             "target `%s` has a template in its address, and an `always` rule has no alert "
@@ -343,7 +343,7 @@ static void resolve_check_rule(struct resolver *resolver, const struct raw_rule 
     if (!is_of_pool || as_target_kind_has_groups(target->kind))
         return;
     const char *obstacle =
-        resolve_find_obstacle(resolver, target, &ruleset->targets[target->number]);
+        resolve_find_obstacle(resolver, target, ruleset->targets[target->number]);
     if (obstacle)
         loader_report(&resolver->loader, at,
                       "`fit` and `take` are for pools and node groups, but target `%s` %s",
@@ -355,13 +355,13 @@ static void resolve_pools(struct resolver *resolver)
 {
     struct as_ruleset *ruleset = resolver->ruleset;
     for (size_t i = 0; i < ruleset->target_count; i++)
-        ruleset->targets[i].of_pool = AS_NO_TARGET;
+        ruleset->targets[i]->of_pool = AS_NO_TARGET;
     for (uint32_t i = 0; i < ruleset->target_count; i++) {
-        if (as_target_kind_has_groups(ruleset->targets[i].kind))
+        if (as_target_kind_has_groups(ruleset->targets[i]->kind))
             resolve_pool(resolver, i);
     }
     for (size_t i = 0; i < resolver->rule_count; i++)
-        resolve_check_rule(resolver, resolver->rules[i], &ruleset->rules[i]);
+        resolve_check_rule(resolver, resolver->rules[i], ruleset->rules[i]);
 }
 
 /*
@@ -501,7 +501,7 @@ static void resolve_target_name(struct resolver *resolver, const struct raw_rule
 {
     struct raw_target *target = raw->target ? find_target(resolver, raw->target) : NULL;
     if (target) {
-        rule->target = target->number;
+        rule->target = resolver->ruleset->targets[target->number];
         check_track(resolver, raw, target);
         check_nodes(resolver, raw, target);
         check_only_up(resolver, raw, target);
@@ -651,7 +651,7 @@ static void resolve_target(struct resolver *resolver, const struct raw_target *r
 static void resolve_schedules(struct resolver *resolver)
 {
     for (size_t i = 0; i < resolver->target_count; i++)
-        resolve_target(resolver, resolver->targets[i], &resolver->ruleset->targets[i]);
+        resolve_target(resolver, resolver->targets[i], resolver->ruleset->targets[i]);
 }
 
 /*
@@ -734,7 +734,7 @@ static void check_swings(struct resolver *resolver)
     size_t count = 0;
     for (size_t i = 0; i < resolver->rule_count; i++) {
         const struct raw_rule *raw = resolver->rules[i];
-        const struct as_rule *rule = &resolver->ruleset->rules[i];
+        const struct as_rule *rule = resolver->ruleset->rules[i];
         const bool has_source = rule->source.name || rule->source.query;
         if (raw->enabled && raw->name && raw->target && find_target(resolver, raw->target) &&
             has_source && rule->action.step_count > 0)
@@ -849,14 +849,11 @@ void resolve_rules(struct resolver *resolver)
     struct as_ruleset *ruleset = resolver->ruleset;
     sort_targets(resolver);
     check_rule_names(resolver);
-    ruleset->rules = as_xcalloc(resolver->rule_count + 1, sizeof(*ruleset->rules));
-    ruleset->rule_count = resolver->rule_count;
+    as_ruleset_make_room(ruleset, resolver->target_count, resolver->rule_count);
     for (size_t i = 0; i < resolver->rule_count; i++)
-        resolve_rule(resolver, resolver->rules[i], &ruleset->rules[i]);
-    ruleset->targets = as_xcalloc(resolver->target_count + 1, sizeof(*ruleset->targets));
-    ruleset->target_count = resolver->target_count;
+        resolve_rule(resolver, resolver->rules[i], ruleset->rules[i]);
     for (size_t i = 0; i < resolver->target_count; i++)
-        resolve_one_target(resolver, resolver->targets[i], &ruleset->targets[i]);
+        resolve_one_target(resolver, resolver->targets[i], ruleset->targets[i]);
     resolve_pools(resolver);
     resolve_schedules(resolver);
     check_swings(resolver);

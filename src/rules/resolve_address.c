@@ -1168,7 +1168,7 @@ void check_addresses(struct resolver *resolver)
             continue;
         items[count].raw = raw;
         resolver->loader.tree = raw->tree;
-        if (as_target_ref_new(&resolver->ruleset->targets[i], NULL, NULL, &items[count].ref,
+        if (as_target_ref_new(resolver->ruleset->targets[i], NULL, NULL, &items[count].ref,
                               &error) != AS_TARGET_OK) {
             loader_report(&resolver->loader, raw->key, "%s", error.text);
             continue;

@@ -177,7 +177,7 @@ static void tests_check_group(struct loader *loader, const struct as_yaml_node *
                               const char *name, const struct as_ruleset *ruleset)
 {
     for (size_t i = 0; i < ruleset->target_count; i++) {
-        const struct as_target_config *target = &ruleset->targets[i];
+        const struct as_target_config *target = ruleset->targets[i];
         if (strcmp(target->name, name) != 0)
             continue;
         if (!target->kind->has_nodes)
@@ -632,8 +632,8 @@ static const struct as_target_config *tests_find_target(const struct as_ruleset 
                                                         const char *name)
 {
     for (size_t i = 0; i < ruleset->target_count; i++) {
-        if (strcmp(ruleset->targets[i].name, name) == 0)
-            return &ruleset->targets[i];
+        if (strcmp(ruleset->targets[i]->name, name) == 0)
+            return ruleset->targets[i];
     }
     return NULL;
 }
@@ -656,7 +656,7 @@ static void tests_check_target(struct loader *loader, const struct as_yaml_node 
     char found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE];
     struct suggestion suggestion = suggestion_start(node->text);
     for (size_t i = 0; i < ruleset->target_count && !loader_is_full(loader); i++)
-        suggestion_offer(&suggestion, ruleset->targets[i].name);
+        suggestion_offer(&suggestion, ruleset->targets[i]->name);
     loader_report(loader, node, "there is no target %s%s", as_yaml_describe(node, found),
                   suggestion_print(&suggestion, hint));
 }
@@ -669,9 +669,9 @@ static void tests_check_rule(struct loader *loader, const struct as_yaml_node *n
     char found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE];
     struct suggestion suggestion = suggestion_start(node->text);
     for (size_t i = 0; i < ruleset->rule_count; i++) {
-        if (strcmp(ruleset->rules[i].name, node->text) == 0)
+        if (strcmp(ruleset->rules[i]->name, node->text) == 0)
             return;
-        suggestion_offer(&suggestion, ruleset->rules[i].name);
+        suggestion_offer(&suggestion, ruleset->rules[i]->name);
     }
     loader_report(loader, node, "there is no rule %s%s", as_yaml_describe(node, found),
                   suggestion_print(&suggestion, hint));

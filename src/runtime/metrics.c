@@ -1215,7 +1215,7 @@ static void print_query_errors(struct printing *p)
 {
     const struct as_ruleset *ruleset = p->view->ruleset;
     for (size_t i = 0; p->view->engine && ruleset && i < ruleset->rule_count; i++) {
-        const struct as_rule *rule = &ruleset->rules[i];
+        const struct as_rule *rule = ruleset->rules[i];
         const bool is_failing = as_query_checks_find_error(p->view->query_checks, rule) != NULL;
         policy_words_read(rule->name, &p->of);
         if ((rule->source.query || rule->guard) && (is_failing || !*p->of.policy))

@@ -477,7 +477,7 @@ static const char *entry_find_target(struct policy_entry *entry,
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
     AS_CLEANUP(as_labels_free_p) struct as_labels *none = NULL;
     if (ruleset && ruleset->target_count > 0 && as_labels_new(NULL, 0, &none) == 0 &&
-        as_target_ref_new(&ruleset->targets[0], none, none, &ref, NULL) == AS_TARGET_OK)
+        as_target_ref_new(ruleset->targets[0], none, none, &ref, NULL) == AS_TARGET_OK)
         entry->target = as_xstrdup(ref->id);
     return entry->target;
 }
@@ -489,12 +489,12 @@ static void find_parts(struct policy_status *status, struct policy_entry *entry)
     const char *target = entry_find_target(entry, status->policy);
     if (!ruleset || ruleset->target_count == 0)
         return;
-    status->config = &ruleset->targets[0];
+    status->config = ruleset->targets[0];
     status->rule_count = ruleset->rule_count;
     status->rules = as_xcalloc(ruleset->rule_count + 1, sizeof(*status->rules));
     for (size_t i = 0; i < ruleset->rule_count; i++) {
-        status->rules[i].rule = &ruleset->rules[i];
-        status->rules[i].error = as_query_checks_find_error(view->query_checks, &ruleset->rules[i]);
+        status->rules[i].rule = ruleset->rules[i];
+        status->rules[i].error = as_query_checks_find_error(view->query_checks, ruleset->rules[i]);
     }
     if (!view->engine || !target)
         return;

@@ -96,8 +96,8 @@ static bool lint_is_unchanged(const struct as_ruleset *ruleset, const struct pla
         places->target_count == ruleset->target_count && places->rule_count == ruleset->rule_count;
     for (size_t i = 0; is_same && i < ruleset->rule_count; i++) {
         const struct as_yaml_node *name = as_yaml_find(places->rules[i].node, "name");
-        is_same =
-            name && name->kind == AS_YAML_SCALAR && strcmp(name->text, ruleset->rules[i].name) == 0;
+        is_same = name && name->kind == AS_YAML_SCALAR &&
+                  strcmp(name->text, ruleset->rules[i]->name) == 0;
     }
     return is_same;
 }
@@ -107,16 +107,16 @@ static void add_rules(struct lint_run *run, const struct places *places)
     const struct as_ruleset *ruleset = run->config->ruleset;
     run->rules = as_xcalloc(places->rule_count + 1, sizeof(*run->rules));
     for (size_t i = 0; i < places->rule_count; i++) {
-        const struct as_rule *rule = &ruleset->rules[i];
+        const struct as_rule *rule = ruleset->rules[i];
         if (!rule->enabled)
             continue;
         run->rules[run->rule_count++] = (struct lint_rule){
             .rule = rule,
-            .target = &ruleset->targets[rule->target],
+            .target = rule->target,
             .tree = places->rules[i].tree,
             .node = places->rules[i].node,
-            .target_tree = places->targets[rule->target].tree,
-            .target_node = places->targets[rule->target].node,
+            .target_tree = places->targets[rule->target->number].tree,
+            .target_node = places->targets[rule->target->number].node,
             .is_dead = rule->is_always,
         };
     }
@@ -129,9 +129,9 @@ static void check_unused(struct lint_run *run, const struct places *places)
     const struct as_ruleset *ruleset = run->config->ruleset;
     AS_CLEANUP(as_free_p) bool *is_used = as_xcalloc(ruleset->target_count + 1, sizeof(*is_used));
     for (size_t i = 0; i < ruleset->rule_count; i++)
-        is_used[ruleset->rules[i].target] = true;
+        is_used[ruleset->rules[i]->target->number] = true;
     for (size_t i = 0; i < ruleset->target_count; i++) {
-        const struct as_target_config *target = &ruleset->targets[i];
+        const struct as_target_config *target = ruleset->targets[i];
         if (target->schedule_count > 0 || target->bounds.enforce_bounds ||
             target->of_pool != AS_NO_TARGET)
             is_used[i] = true;
@@ -142,7 +142,7 @@ static void check_unused(struct lint_run *run, const struct places *places)
         if (!is_used[i])
             lint_warn(run, places->targets[i].tree, places->targets[i].key,
                       "no rule has `target: %s`: no alert changes this target",
-                      ruleset->targets[i].name);
+                      ruleset->targets[i]->name);
     }
 }
 
@@ -155,9 +155,9 @@ static bool may_lower(const struct as_rule *rule)
 }
 
 /* Whether something else than its `end` lowers the size that the schedule has set. */
-static bool comes_down(const struct as_ruleset *ruleset, size_t target, int32_t min)
+static bool comes_down(const struct as_ruleset *ruleset, const struct as_target_config *config,
+                       int32_t min)
 {
-    const struct as_target_config *config = &ruleset->targets[target];
     bool is_lowered = config->bounds.enforce_bounds && config->bounds.max < min;
     for (size_t i = 0; i < config->schedule_count; i++) {
         const struct as_schedule *schedule = &config->schedules[i];
@@ -165,7 +165,7 @@ static bool comes_down(const struct as_ruleset *ruleset, size_t target, int32_t 
                       (config->bounds.enforce_bounds && schedule->has_max && schedule->max < min);
     }
     for (size_t i = 0; i < ruleset->rule_count && !is_lowered; i++)
-        is_lowered = ruleset->rules[i].target == target && may_lower(&ruleset->rules[i]);
+        is_lowered = ruleset->rules[i]->target == config && may_lower(ruleset->rules[i]);
     return is_lowered;
 }
 
@@ -178,12 +178,12 @@ static void check_schedules(struct lint_run *run, const struct places *places)
     for (size_t i = 0; i < run->tree_count; i++)
         has_rules |= as_yaml_find(as_yaml_get_root(run->trees[i]), "rules") != NULL;
     for (size_t i = 0; i < ruleset->target_count && has_rules; i++) {
-        const struct as_target_config *target = &ruleset->targets[i];
+        const struct as_target_config *target = ruleset->targets[i];
         const struct as_yaml_node *list = as_yaml_find(places->targets[i].node, "schedules");
         for (size_t k = 0; k < target->schedule_count && list && k < list->count; k++) {
             const struct as_schedule *schedule = &target->schedules[k];
             if (schedule->min <= target->bounds.min || as_yaml_find(list->items[k], "end") ||
-                comes_down(ruleset, i, schedule->min))
+                comes_down(ruleset, ruleset->targets[i], schedule->min))
                 continue;
             lint_warn(run, places->targets[i].tree, as_yaml_find(list->items[k], "min"),
                       "the size stays at %d after schedule `%s`, because no rule lowers it: add "

@@ -449,11 +449,11 @@ void lint_check_cooldowns(struct lint_run *run)
     bool *is_hinted = as_xcalloc(run->config->ruleset->target_count + 1, sizeof(*is_hinted));
     for (size_t i = 0; i < run->rule_count; i++) {
         const struct lint_rule *rule = &run->rules[i];
-        if (!rule->rule->is_always || is_hinted[rule->rule->target] ||
+        if (!rule->rule->is_always || is_hinted[rule->target->number] ||
             rule->target->kind->has_nodes || as_target_kind_has_groups(rule->target->kind) ||
             lint_has_key(run, rule, "cooldown") || !lint_has_key(run, rule, "behavior"))
             continue;
-        is_hinted[rule->rule->target] = true;
+        is_hinted[rule->target->number] = true;
         const struct as_yaml_node *own = schema_find_key(rule->target_node, "behavior");
         lint_hint(run, own ? rule->target_tree : rule->tree, own ? own : rule->node,
                   "rule `%s` is an `always` rule, and `behavior` limits the changes of target "

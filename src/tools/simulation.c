@@ -110,7 +110,7 @@ static void scenario_init(struct scenario *scenario, const struct as_ruleset *ru
 {
     *scenario = (struct scenario){.ruleset = ruleset, .old = {start.us - AS_US_PER_DAY}};
     for (size_t i = 0; i < ruleset->target_count; i++) {
-        const struct as_target_config *config = &ruleset->targets[i];
+        const struct as_target_config *config = ruleset->targets[i];
         AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
         if (config->is_templated || as_target_ref_new(config, NULL, NULL, &ref, NULL) != 0)
             continue;
@@ -199,7 +199,7 @@ static int32_t scenario_get_size(const struct scenario *scenario, const char *na
     if (!pool)
         return target ? target->size : -1;
     for (size_t i = 0; i < pool->group_count; i++) {
-        const char *group = scenario->ruleset->targets[pool->groups[i]].name;
+        const char *group = scenario->ruleset->targets[pool->groups[i]]->name;
         const int32_t more = scenario_find_target(scenario, group)->size;
         if (more >= 0)
             size = (size < 0 ? 0 : size) + more;

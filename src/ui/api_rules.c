@@ -252,8 +252,7 @@ static const struct as_row_type as_row_duration = {.write = duration_write,
 static void rule_target_write(struct as_json_writer *json, const struct as_row *row,
                               const void *base)
 {
-    const struct as_ruleset *ruleset = api_get_request(json)->view.ruleset;
-    as_json_write_string(json, ruleset->targets[((const struct as_rule *)base)->target].name);
+    as_json_write_string(json, ((const struct as_rule *)base)->target->name);
 }
 
 static void rule_query_error_write(struct as_json_writer *json, const struct as_row *row,
@@ -305,6 +304,6 @@ void api_answer_rules(struct api_request *request)
     if (!api_list_begin(&list, request, API_LIMIT_MAX))
         return;
     for (size_t i = 0; i < ruleset->rule_count && !list.is_cut; i++)
-        api_list_add(&list, rule_rows, &ruleset->rules[i]);
+        api_list_add(&list, rule_rows, ruleset->rules[i]);
     api_list_end(&list);
 }

@@ -93,11 +93,8 @@ static const struct as_row failing_rule_rows[] = {
 
 static void write_failing_rule(void *context, const struct as_rule *rule, const char *error)
 {
-    struct as_json_writer *json = context;
-    const struct as_ruleset *ruleset = api_get_request(json)->view.ruleset;
-    as_rows_write(
-        json, failing_rule_rows,
-        &(struct failing_rule_answer){rule->name, ruleset->targets[rule->target].name, error});
+    as_rows_write(context, failing_rule_rows,
+                  &(struct failing_rule_answer){rule->name, rule->target->name, error});
 }
 
 static void status_query_errors_write(struct as_json_writer *json, const struct as_row *row,

@@ -325,9 +325,9 @@ static bool is_shared(const struct api_request *request, const char *name)
 {
     const struct as_ruleset *ruleset = request->view.ruleset;
     size_t i = 0;
-    while (i < ruleset->target_count && strcmp(ruleset->targets[i].name, name) != 0)
+    while (i < ruleset->target_count && strcmp(ruleset->targets[i]->name, name) != 0)
         i++;
-    return i < ruleset->target_count && ruleset->targets[i].is_templated;
+    return i < ruleset->target_count && ruleset->targets[i]->is_templated;
 }
 
 void page_link_target(const struct api_request *request, struct as_buf *out, const char *id,
@@ -907,7 +907,7 @@ struct failing_search {
 static void page_match_failing(void *context, const struct as_rule *rule, const char *error)
 {
     struct failing_search *search = context;
-    const struct as_target_config *config = &search->request->view.ruleset->targets[rule->target];
+    const struct as_target_config *config = rule->target;
     search->is_found =
         search->is_found ||
         (config == search->target->config &&

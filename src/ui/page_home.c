@@ -466,7 +466,7 @@ static void page_home_print_failing_rule(void *context, const struct as_rule *ru
     struct failing_rows *rows = context;
     struct api_request *request = rows->request;
     struct as_buf *out = page_get_out(request);
-    const char *target = request->view.ruleset->targets[rule->target].name;
+    const char *target = rule->target->name;
     if (!page_may_see_rule(request, rule->name, target, "") || rows->count++ >= FAILING_SHOWN)
         return;
     if (rows->count == 1) {

@@ -43,8 +43,8 @@ static void page_rules_collect(struct listing *listing)
 {
     const struct as_ruleset *ruleset = listing->request->view.ruleset;
     for (size_t i = 0; i < ruleset->rule_count; i++) {
-        const struct as_rule *rule = &ruleset->rules[i];
-        const struct as_target_config *target = &ruleset->targets[rule->target];
+        const struct as_rule *rule = ruleset->rules[i];
+        const struct as_target_config *target = rule->target;
         if ((listing->target && target != listing->target) || !has_text(listing, rule, target) ||
             !page_may_see_rule(listing->request, rule->name, target->name, ""))
             continue;
@@ -150,7 +150,7 @@ static void print_last(const struct api_request *request, const struct deeds *de
 static void print_row(struct html_table *table, const struct api_request *request,
                       const struct as_rule *rule, const struct deeds *deeds)
 {
-    const char *target = request->view.ruleset->targets[rule->target].name;
+    const char *target = rule->target->name;
     const bool is_own = table->columns == own_columns;
     struct as_buf *out = table->out;
     html_row_begin(table);

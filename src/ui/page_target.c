@@ -118,7 +118,7 @@ static void print_failing_rule(void *context, const struct as_rule *rule, const 
     const struct rule_notes *notes = context;
     const struct as_target_view *target = notes->target;
     struct as_buf *out = page_get_out(notes->request);
-    if (&notes->request->view.ruleset->targets[rule->target] != target->config ||
+    if (rule->target != target->config ||
         !page_may_see_rule(notes->request, rule->name, target->name, target->id))
         return;
     as_buf_append_str(out, "<p class=\"note bad\">The server refuses a query of the rule ");

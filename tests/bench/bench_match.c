@@ -24,7 +24,7 @@ static struct as_ruleset *make_ruleset(size_t count)
     ruleset->rules = as_xcalloc(count, sizeof(*ruleset->rules));
     ruleset->rule_count = count;
     for (size_t i = 0; i < count; i++) {
-        struct as_rule *rule = &ruleset->rules[i];
+        struct as_rule *rule = ruleset->rules[i];
         const char *const formats[] = {"alertname=\"Service%zuSlow\"",
                                        "severity=~\"page|critical\"", "namespace!=\"test-%zu\""};
         rule->matchers = as_xcalloc(AS_ARRAY_SIZE(formats), sizeof(*rule->matchers));
@@ -62,7 +62,7 @@ static void make_alerts(struct as_labels *alerts[ALERTS])
 
 static size_t match_all(struct as_rule_index *index, struct as_labels *alerts[ALERTS])
 {
-    const uint32_t *rules;
+    const struct as_rule *const *rules;
     size_t found = 0;
 
     for (int i = 0; i < ALERTS; i++)

@@ -39,7 +39,7 @@ static struct as_ruleset *make_ruleset(void)
         struct as_ruleset *one = spec_make_ruleset(&spec);
         all->targets[i] = one->targets[0];
         all->rules[i] = one->rules[0];
-        all->rules[i].target = i;
+        all->targets[i]->number = all->rules[i]->number = i;
         one->target_count = one->rule_count = 0;
         as_ruleset_free(one);
     }
@@ -94,7 +94,7 @@ static void send(struct month *month, size_t target)
     as_simulation_notify(month->simulation, &notification);
     month->notifications++;
     if (turn == RESOLVE - 1) /* somebody takes away what was added, so that there is more to do */
-        as_simulation_set_size(month->simulation, month->ruleset->targets[target].name, 4);
+        as_simulation_set_size(month->simulation, month->ruleset->targets[target]->name, 4);
 }
 
 static void month_init(struct month *month)
@@ -111,7 +111,7 @@ static void month_init(struct month *month)
     as_random_init(&month->random, 1);
     month->simulation = as_simulation_new(&config);
     for (size_t i = 0; i < TARGETS; i++) {
-        const char *name = month->ruleset->targets[i].name;
+        const char *name = month->ruleset->targets[i]->name;
         const struct as_label pairs[] = {{"alertname", "Slow"}, {"app", name}};
         if (as_labels_new(pairs, AS_ARRAY_SIZE(pairs), &month->labels[i]) != 0)
             abort();

@@ -73,7 +73,8 @@ static void check_action(const struct as_rule *rule)
 
 static void check_rule(const struct as_ruleset *ruleset, const struct as_rule *rule)
 {
-    FUZZ_CHECK(*rule->name && rule->matcher_count > 0 && rule->target < ruleset->target_count);
+    FUZZ_CHECK(*rule->name && rule->matcher_count > 0 && rule->target &&
+               rule->target == ruleset->targets[rule->target->number]);
     FUZZ_CHECK(rule->every_us >= 0 && rule->max_steps <= INT32_MAX);
     check_action(rule);
     check_source(&rule->source);
@@ -95,9 +96,9 @@ static void check_config(int result, struct as_config *config, struct as_diagnos
     if (config) {
         const struct as_ruleset *ruleset = config->ruleset;
         for (size_t i = 0; i < ruleset->target_count; i++)
-            check_target(&ruleset->targets[i]);
+            check_target(ruleset->targets[i]);
         for (size_t i = 0; i < ruleset->rule_count; i++)
-            check_rule(ruleset, &ruleset->rules[i]);
+            check_rule(ruleset, ruleset->rules[i]);
         as_rule_index_free(as_rule_index_new(ruleset));
     }
     as_config_free(config);

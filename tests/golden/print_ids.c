@@ -22,7 +22,7 @@ static struct as_labels *make_labels(void)
 static void print_who_else(const struct as_ruleset *ruleset, const char *id)
 {
     for (size_t i = 0; i < ruleset->target_count; i++) {
-        const struct as_target_config *config = &ruleset->targets[i];
+        const struct as_target_config *config = ruleset->targets[i];
         const bool may_have = as_target_may_have_id(config, id);
         const bool may_match = as_target_may_match_id(config, id);
         if (may_have || may_match)
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
                       : as_config_load(path, &config, &diagnostics);
     as_diagnostics_print(&diagnostics, stdout);
     for (size_t i = 0; r == 0 && i < config->ruleset->target_count; i++) {
-        const struct as_target_config *target = &config->ruleset->targets[i];
+        const struct as_target_config *target = config->ruleset->targets[i];
         AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
         struct as_error error = AS_ERROR_INIT;
         if (as_target_ref_new(target, labels, labels, &ref, &error) != AS_TARGET_OK) {

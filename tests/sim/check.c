@@ -168,7 +168,7 @@ static int capture_keys(struct world *world, const struct server_target *target,
 {
     int winners = 0;
     for (size_t i = 0; i < world->daemon.ruleset->rule_count; i++) {
-        const struct as_rule *rule = &world->daemon.ruleset->rules[i];
+        const struct as_rule *rule = world->daemon.ruleset->rules[i];
         if (!took_part(rule, intent)) {
             if (may_have_taken_part(rule, intent))
                 blur_counts(world, target, rule);
@@ -206,7 +206,7 @@ static void check_veto(struct world *world, const struct server_target *target,
                        const struct as_intent_state *intent)
 {
     for (size_t i = 0; i < world->daemon.ruleset->rule_count; i++) {
-        const struct as_rule *other = &world->daemon.ruleset->rules[i];
+        const struct as_rule *other = world->daemon.ruleset->rules[i];
         const bool vetoes = !other->action.is_to || intent->to < other->action.size;
         if (other->enabled && !other->dry_run && !other->action.is_fit &&
             other->action.kind == AS_ACTION_SCALE_UP && other->source.kind == AS_SOURCE_NONE &&
@@ -292,11 +292,11 @@ static void check_intent_for_nodes(struct world *world, const struct server_targ
                                    const struct as_rule *rule, const struct as_intent_state *intent)
 {
     const struct as_ruleset *ruleset = world->daemon.ruleset;
-    const struct as_target_config *decider = &ruleset->targets[rule->target];
+    const struct as_target_config *decider = rule->target;
     const bool is_assignment = decider != config;
     char id[AS_ARRAY_SIZE(target->id)];
     (void)snprintf(id, sizeof(id), "pool/%s", decider->name);
-    if (is_assignment && &ruleset->targets[config->of_pool] != decider)
+    if (is_assignment && ruleset->targets[config->of_pool] != decider)
         fail(world, "%s: an intent by %s, which is not its pool's", target->id, rule->name);
     if (rule->is_always)
         trouble_note(world, TROUBLE_ALWAYS_NODES);

@@ -93,7 +93,7 @@ static void check_pause(struct world *world, const struct sim_order *order, uint
 static bool may_have_ineffective(const struct world *world)
 {
     for (size_t i = 0; i < world->daemon.ruleset->rule_count; i++) {
-        if (world->daemon.ruleset->rules[i].ineffective_after > 0)
+        if (world->daemon.ruleset->rules[i]->ineffective_after > 0)
             return true;
     }
     return false;

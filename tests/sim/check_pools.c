@@ -176,7 +176,7 @@ static int32_t count_homeless(const struct fleet *fleet, const struct packing *p
 static const struct as_target_config *find_pool(const struct world *world,
                                                 const struct as_target_config *group)
 {
-    return group && group->of_pool != AS_NO_TARGET ? &world->daemon.ruleset->targets[group->of_pool]
+    return group && group->of_pool != AS_NO_TARGET ? world->daemon.ruleset->targets[group->of_pool]
                                                    : NULL;
 }
 
@@ -186,7 +186,7 @@ static void check_pool_max(struct world *world, const struct server_target *targ
     const struct as_target_config *pool = find_pool(world, rules_find_target(world, target->id));
     int32_t size = request->to - request->from;
     for (size_t i = 0; pool && i < pool->pool->group_count; i++) {
-        const char *name = world->daemon.ruleset->targets[pool->pool->groups[i]].name;
+        const char *name = world->daemon.ruleset->targets[pool->pool->groups[i]]->name;
         for (size_t j = 0; j < FLEET_GROUPS; j++) {
             if (strcmp(world->pools->fleet.groups[j].name, name) == 0)
                 size += fleet_get_size(&world->pools->fleet, j);
@@ -438,7 +438,7 @@ static int32_t get_pool_size(const struct world *world, const struct as_pool_con
 {
     int32_t size = 0;
     for (size_t i = 0; i < pool->group_count; i++) {
-        const char *name = world->daemon.ruleset->targets[pool->groups[i]].name;
+        const char *name = world->daemon.ruleset->targets[pool->groups[i]]->name;
         for (size_t j = 0; j < FLEET_GROUPS; j++)
             size += strcmp(world->pools->fleet.groups[j].name, name) == 0
                         ? fleet_get_size(&world->pools->fleet, j)
@@ -465,7 +465,7 @@ static bool may_grow(const struct open_rules *open, size_t group)
     if (pool && (size >= pool->bounds.max || is_off(pool, size)))
         return false;
     for (size_t i = 0; i < open->count; i++) {
-        if (&world->daemon.ruleset->targets[open->rules[i]->target] == decider)
+        if (open->rules[i]->target == decider)
             return true;
     }
     return false;

@@ -378,6 +378,7 @@ void daemon_set_rules(struct world *world, const struct spec *spec)
     daemon->former_spec = daemon->spec;
     daemon->spec = *spec;
     daemon->ruleset = policies_make_ruleset(world, spec);
+    policies_relate(world, old);
     trace(world, "daemon: new rules%s", daemon->config.dry_run ? ", all dry" : "");
     struct as_messenger *former = daemon->messenger;
     daemon->messenger = people_open_messenger(world);
@@ -647,5 +648,6 @@ void daemon_stop(struct world *world)
     as_store_memory_free(daemon->state);
     as_audit_memory_free(daemon->log);
     as_ruleset_free(daemon->ruleset);
+    policies_free(world);
     free(daemon->clock);
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
+
 static struct sim_policy *policy_find(struct world *world, const char *name)
 {
     for (size_t i = 0; i < SPEC_MAX; i++) {
@@ -74,6 +76,7 @@ struct as_ruleset *policies_make_ruleset(struct world *world, const struct spec 
             add_policy(world, spec->targets[i].name);
     const struct spec kept = choose_spec(world, spec);
     struct as_ruleset *ruleset = spec_make_ruleset(&kept);
+    ruleset->serial = ++world->policy_change.serial;
     world->awaited_count = 0;
     for (size_t i = 0; i < SPEC_MAX; i++)
         if (world->policies[i].name && world->policies[i].is_awaited)
@@ -82,7 +85,7 @@ struct as_ruleset *policies_make_ruleset(struct world *world, const struct spec 
     ruleset->awaited = world->awaited;
     ruleset->awaited_count = world->awaited_count;
     for (size_t i = 0; i < ruleset->target_count; i++) {
-        struct as_target_config *config = &ruleset->targets[i];
+        struct as_target_config *config = ruleset->targets[i];
         struct sim_policy *policy = config->is_templated ? NULL : policy_find(world, config->name);
         if (!policy)
             continue;
@@ -96,6 +99,83 @@ struct as_ruleset *policies_make_ruleset(struct world *world, const struct spec 
         config->policy = &policy->terms;
     }
     return ruleset;
+}
+
+static size_t find_place_of(const struct as_ruleset *ruleset, const char *name)
+{
+    size_t place = 0;
+    while (place < ruleset->target_count && strcmp(ruleset->targets[place]->name, name) != 0)
+        place++;
+    return place;
+}
+
+/* Exchanges the rules of two rule sets for one target. */
+static void exchange_rules(const struct as_ruleset *old, const struct as_ruleset *new, size_t was,
+                           size_t is)
+{
+    struct as_target_config *const before = old->targets[was], *const after = new->targets[is];
+    size_t at = 0;
+    for (size_t i = 0; i < new->rule_count; i++) {
+        struct as_rule *rule = new->rules[i];
+        if (rule->target != after)
+            continue;
+        while (old->rules[at]->target != before)
+            at++;
+        new->rules[i] = old->rules[at];
+        new->rules[i]->number = rule->number;
+        old->rules[at++] = rule;
+    }
+    new->targets[is] = before;
+    before->number = after->number;
+    old->targets[was] = after;
+}
+
+/* The target of this place with its rules. */
+static void list_policy(const struct as_ruleset *all, size_t place, struct as_ruleset *own)
+{
+    free(own->targets);
+    free(own->rules);
+    *own = (struct as_ruleset){.targets = as_xcalloc(1, sizeof(struct as_target_config *)),
+                               .rules = as_xcalloc(all->rule_count + 1, sizeof(struct as_rule *))};
+    own->targets[own->target_count++] = all->targets[place];
+    for (size_t i = 0; i < all->rule_count; i++)
+        if (all->rules[i]->target == all->targets[place])
+            own->rules[own->rule_count++] = all->rules[i];
+}
+
+static bool are_targets_alone(const struct as_ruleset *ruleset)
+{
+    for (size_t i = 0; i < ruleset->target_count; i++)
+        if (ruleset->targets[i]->after_count > 0 || ruleset->targets[i]->pool)
+            return false;
+    return ruleset->zone_count == 0; /* the rule set owns them */
+}
+
+void policies_relate(struct world *world, struct as_ruleset *old)
+{
+    struct sim_policy_change *change = &world->policy_change;
+    struct as_ruleset *new = world->daemon.ruleset;
+    if (!change->name || old->awaited_count > 0 || new->awaited_count > 0 ||
+        !are_targets_alone(new) || !are_targets_alone(old))
+        return;
+    for (size_t i = 0; i < new->target_count; i++) {
+        const size_t was = find_place_of(old, new->targets[i]->name);
+        if (was < old->target_count && strcmp(new->targets[i]->name, change->name) != 0)
+            exchange_rules(old, new, was, i);
+    }
+    const size_t was = find_place_of(old, change->name), is = find_place_of(new, change->name);
+    new->base = old->serial;
+    change->lists[0] = &change->removed;
+    change->lists[1] = &change->added;
+    new->removed = &change->lists[0];
+    new->added = &change->lists[1];
+    new->removed_count = was < old->target_count;
+    new->added_count = is < new->target_count;
+    if (new->removed_count > 0)
+        list_policy(old, was, &change->removed);
+    if (new->added_count > 0)
+        list_policy(new, is, &change->added);
+    trouble_note(world, TROUBLE_POLICY_ALONE);
 }
 
 enum as_ways policies_get_paused(const struct world *world, const struct server_target *target)
@@ -157,8 +237,10 @@ static void on_policy(struct world *world, void *subject, uint64_t argument)
         return;
     if (policy->name) {
         change(world, policy);
+        world->policy_change.name = policy->name;
         if (world->daemon.shell && !world->daemon.failed && !world->daemon.stopping)
             daemon_set_rules(world, &world->daemon.spec);
+        world->policy_change.name = NULL;
     }
     later(world, between(world, 5, 300) * SECOND, on_policy, NULL, 0);
 }
@@ -167,6 +249,14 @@ void policies_start(struct world *world)
 {
     if (world->has_policies)
         later(world, between(world, 5, 300) * SECOND, on_policy, NULL, 0);
+}
+
+void policies_free(struct world *world)
+{
+    free(world->policy_change.removed.targets);
+    free(world->policy_change.removed.rules);
+    free(world->policy_change.added.targets);
+    free(world->policy_change.added.rules);
 }
 
 /* All of them return. */

@@ -224,8 +224,8 @@ const struct as_target_config *rules_find_target(const struct world *world, cons
     if (strncmp(name, "moved-", 6) == 0) /* by stories.c, too */
         name += 6;
     for (size_t i = 0; i < ruleset->target_count; i++) {
-        if (strcmp(object_of(&ruleset->targets[i]), name) == 0)
-            return &ruleset->targets[i];
+        if (strcmp(object_of(ruleset->targets[i]), name) == 0)
+            return ruleset->targets[i];
     }
     return NULL;
 }
@@ -234,8 +234,8 @@ const struct as_rule *rules_find_rule(const struct world *world, const char *nam
 {
     const struct as_ruleset *ruleset = world->daemon.ruleset;
     for (size_t i = 0; i < ruleset->rule_count; i++) {
-        if (strcmp(ruleset->rules[i].name, name) == 0)
-            return &ruleset->rules[i];
+        if (strcmp(ruleset->rules[i]->name, name) == 0)
+            return ruleset->rules[i];
     }
     return NULL;
 }

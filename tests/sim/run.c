@@ -35,13 +35,13 @@ void run_take_step(struct world *world)
 static bool is_served(const struct world *world, const struct alert *alert)
 {
     struct as_rule_index *index = as_rule_index_new(world->daemon.ruleset);
-    const uint32_t *rules;
+    const struct as_rule *const *rules;
     const size_t count =
         as_rule_index_match(index, alert->labels, (const char *const[]){"scaler"}, 1, &rules);
     bool found = false;
     for (size_t i = 0; i < count; i++) {
-        const struct as_rule *rule = &world->daemon.ruleset->rules[rules[i]];
-        const char *target = world->daemon.ruleset->targets[rule->target].name;
+        const struct as_rule *rule = rules[i];
+        const char *target = rule->target->name;
         const bool is_allowed = strcmp(target, "any") != 0 ||
                                 strncmp(as_labels_get(alert->labels, "app"), "app-", 4) == 0;
         found = found || (rule->enabled && is_allowed);

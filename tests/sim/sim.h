@@ -219,6 +219,7 @@ enum trouble {
     TROUBLE_POLICY_BROKEN,
     TROUBLE_POLICY_PAUSED,
     TROUBLE_POLICY_RETURNED,
+    TROUBLE_POLICY_ALONE, /* its change alone is known */
     TROUBLE_POLICY_AWAITED,
     TROUBLE_MESSAGES, /* by all that befell one notification: 16 combinations */
     TROUBLE_COUNT = TROUBLE_MESSAGES + 16
@@ -432,12 +433,23 @@ struct sim_policy {
     struct as_policy_terms terms; /* of the last rule set */
 };
 
+struct sim_policy_change { /* of one policy: from one rule set to the next */
+    const char *name;      /* NULL: none */
+    uint64_t serial;
+    struct as_ruleset removed, added; /* tables of their own */
+    const struct as_ruleset *lists[2];
+};
+
 void policies_start(struct world *world);
 void policies_calm_down(struct world *world);
+void policies_free(struct world *world);
 /* A daemon is about to open the state. */
 void policies_on_start(struct world *world);
 /* Of the specification, with the policies that are there now. */
 struct as_ruleset *policies_make_ruleset(struct world *world, const struct spec *spec) AS_MUST_USE;
+/* After the change of one policy, the daemon's new rule set has the rules of `old`, and knows what
+ * differs. Else nothing. */
+void policies_relate(struct world *world, struct as_ruleset *old);
 /* The directions that its policy forbids. */
 enum as_ways policies_get_paused(const struct world *world, const struct server_target *target);
 
@@ -861,6 +873,7 @@ struct world {
     bool has_always;   /* rules without an alert */
     bool has_policies; /* of scaling policies: */
     struct sim_policy policies[SPEC_MAX];
+    struct sim_policy_change policy_change;
     const char *awaited[SPEC_MAX];
     size_t awaited_count;
     struct sim_approval **approvals;

@@ -146,6 +146,7 @@ static const char *const names[TROUBLE_COUNT] = {
     [TROUBLE_POLICY_BROKEN] = "new generation of a policy broken",
     [TROUBLE_POLICY_PAUSED] = "policy paused by an annotation",
     [TROUBLE_POLICY_RETURNED] = "policy returned",
+    [TROUBLE_POLICY_ALONE] = "policy alone changed",
     [TROUBLE_POLICY_AWAITED] = "start with a broken policy, which is awaited",
     [TROUBLE_GROUP_AT_MIN] = "unneeded node looked at that its group's minimum keeps",
 };

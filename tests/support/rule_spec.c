@@ -292,11 +292,13 @@ static struct as_digest make_digest(const struct target_spec *target, const stru
     return digest;
 }
 
-static struct as_rule make_rule(const struct spec *all, const struct rule_spec *spec)
+static struct as_rule make_rule(const struct spec *all, const struct as_ruleset *ruleset,
+                                const struct rule_spec *spec)
 {
+    const uint32_t number = find_target(all, spec->target);
     struct as_rule rule = {
         .name = as_xstrdup(spec->name),
-        .target = find_target(all, spec->target),
+        .target = ruleset->targets[number],
         .source = make_source(&spec->source),
         .on_resolved = make_ending(&spec->on_resolved),
         .every_us = spec->every * AS_US_PER_S,
@@ -308,7 +310,7 @@ static struct as_rule make_rule(const struct spec *all, const struct rule_spec *
         .is_always = spec->always,
     };
     make_action(spec, &rule);
-    const struct target_spec *target = &all->targets[rule.target];
+    const struct target_spec *target = &all->targets[number];
     rule.approval = spec->approval.is_set ? spec->approval : target->approval;
     rule.digest = make_digest(target, spec);
     if (spec->guard) {
@@ -372,7 +374,7 @@ static void make_schedules(const struct target_spec *spec, struct as_ruleset *ru
 
 static void make_pool(const struct target_spec *spec, struct as_ruleset *ruleset, uint32_t pool)
 {
-    struct as_target_config *target = &ruleset->targets[pool];
+    struct as_target_config *target = ruleset->targets[pool];
     if (!spec->pool[0])
         return;
     target->pool = as_xcalloc(1, sizeof(*target->pool));
@@ -383,7 +385,7 @@ static void make_pool(const struct target_spec *spec, struct as_ruleset *ruleset
     target->pool->groups = as_xcalloc(AS_ARRAY_SIZE(spec->pool), sizeof(uint32_t));
     for (size_t i = 0; i < AS_ARRAY_SIZE(spec->pool) && spec->pool[i]; i++) {
         for (uint32_t j = 0; j < ruleset->target_count; j++) {
-            struct as_target_config *group = &ruleset->targets[j];
+            struct as_target_config *group = ruleset->targets[j];
             if (strcmp(group->name, spec->pool[i]) != 0)
                 continue;
             target->pool->groups[target->pool->group_count++] = j;
@@ -397,18 +399,26 @@ static void make_pool(const struct target_spec *spec, struct as_ruleset *ruleset
 struct as_ruleset *spec_make_ruleset(const struct spec *spec)
 {
     struct as_ruleset *ruleset = as_xcalloc(1, sizeof(*ruleset));
-    ruleset->targets = as_xcalloc(SPEC_MAX, sizeof(*ruleset->targets));
-    ruleset->rules = as_xcalloc(SPEC_MAX, sizeof(*ruleset->rules));
-    for (size_t i = 0; i < SPEC_MAX && spec->targets[i].name; i++)
-        ruleset->targets[ruleset->target_count++] = make_target(&spec->targets[i]);
+    size_t targets = 0, rules = 0;
+    while (targets < SPEC_MAX && spec->targets[targets].name)
+        targets++;
+    while (rules < SPEC_MAX && spec->rules[rules].name)
+        rules++;
+    as_ruleset_make_room(ruleset, targets, rules);
+    for (uint32_t i = 0; i < targets; i++) {
+        *ruleset->targets[i] = make_target(&spec->targets[i]);
+        ruleset->targets[i]->number = i;
+    }
     for (size_t i = 0; i < ruleset->target_count; i++)
-        make_after(spec, &spec->targets[i], &ruleset->targets[i]);
+        make_after(spec, &spec->targets[i], ruleset->targets[i]);
     for (size_t i = 0; i < ruleset->target_count; i++)
-        make_schedules(&spec->targets[i], ruleset, &ruleset->targets[i]);
+        make_schedules(&spec->targets[i], ruleset, ruleset->targets[i]);
     for (size_t i = 0; i < ruleset->target_count; i++)
         make_pool(&spec->targets[i], ruleset, (uint32_t)i);
-    for (size_t i = 0; i < SPEC_MAX && spec->rules[i].name; i++)
-        ruleset->rules[ruleset->rule_count++] = make_rule(spec, &spec->rules[i]);
+    for (uint32_t i = 0; i < rules; i++) {
+        *ruleset->rules[i] = make_rule(spec, ruleset, &spec->rules[i]);
+        ruleset->rules[i]->number = i;
+    }
     memset(ruleset->digest, 'd', sizeof(ruleset->digest) - 1);
     return ruleset;
 }

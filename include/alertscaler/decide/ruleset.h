@@ -43,6 +43,7 @@ struct as_allowed {
 /* The scaling policy that a target is of: an object of Kubernetes in place of a rule file. */
 struct as_policy_terms {
     const char *namespace, *name, *uid;
+    as_wall_time created;
     int64_t generation;
     enum as_ways paused; /* by the object's annotations */
     const char *pause_reason;
@@ -51,6 +52,7 @@ struct as_policy_terms {
 
 struct as_target_config {
     char *name;
+    uint32_t number; /* its index in the rule set of its files */
     const struct as_target_kind *kind;
     struct as_address_field *address;
     size_t address_count;
@@ -124,7 +126,8 @@ struct as_rule {
     bool is_confined; /* the last matcher is the label of its policy's namespace, and was added */
     char **receivers; /* count 0: any */
     size_t receiver_count;
-    uint32_t target; /* index into targets */
+    const struct as_target_config *target;
+    uint32_t number; /* its index in the rule set of its files */
     struct as_action action;
     struct as_step *steps; /* action.steps points here */
     char *container;       /* action.track.container points here */
@@ -143,9 +146,9 @@ struct as_rule {
 };
 
 struct as_ruleset {
-    struct as_target_config *targets;
+    struct as_target_config **targets; /* of the files; then of the policies, the oldest first */
     size_t target_count;
-    struct as_rule *rules;
+    struct as_rule **rules; /* in the order of their targets' origin: files, then policies */
     size_t rule_count;
     struct as_zone **zones; /* of the schedules, each once */
     size_t zone_count;
@@ -155,6 +158,12 @@ struct as_ruleset {
     bool awaits_policies;       /* all: they are not listed yet */
     const char *const *awaited; /* names of targets, ascending */
     size_t awaited_count;
+
+    /* What differs from the rule set with the serial number `base`: only these policies, each a
+     * rule set of one target. One in both lists has new terms. Borrowed. */
+    uint64_t serial, base; /* 0: none, all may differ */
+    const struct as_ruleset **removed, **added;
+    size_t removed_count, added_count;
 };
 
 /* Whether the entry of this name is one of a policy that is awaited. */
@@ -162,9 +171,18 @@ bool as_ruleset_awaits(const struct as_ruleset *ruleset, const char *target);
 
 const struct as_rule *as_ruleset_find_rule(const struct as_ruleset *ruleset,
                                            const char *name); /* NULL: none */
+/* The order of targets, and of rules, in a rule set: those of files, then those of policies by age
+ * and name. */
+int as_target_config_compare(const struct as_target_config *a, const struct as_target_config *b);
+int as_rule_compare(const struct as_rule *a, const struct as_rule *b);
+/* Fills an empty rule set with zeroed targets and rules; their numbers are set. */
+void as_ruleset_make_room(struct as_ruleset *ruleset, size_t target_count, size_t rule_count);
 struct as_ruleset *as_ruleset_free(struct as_ruleset *ruleset);
 
 AS_DEFINE_CLEANUP(struct as_ruleset *, as_ruleset_free)
+
+/* Whether all matchers match. */
+bool as_rule_matches(const struct as_rule *rule, const struct as_labels *labels);
 
 /*
  * Finds the rules that match an alert. The cost does not depend on the number of rules that cannot
@@ -173,18 +191,22 @@ AS_DEFINE_CLEANUP(struct as_ruleset *, as_ruleset_free)
  */
 struct as_rule_index;
 
-/* Borrows the rule set, which must outlive the index. */
+/* Borrows the rules, which must outlive the index. */
 struct as_rule_index *as_rule_index_new(const struct as_ruleset *ruleset) AS_MUST_USE;
 struct as_rule_index *as_rule_index_free(struct as_rule_index *index);
 
+/* A rule that the rule set has got, or has no longer. It outlives its time in the index. */
+void as_rule_index_add(struct as_rule_index *index, const struct as_rule *rule);
+void as_rule_index_remove(struct as_rule_index *index, const struct as_rule *rule);
+
 /*
- * The indices of all rules (also disabled ones, but no `always` rules) whose matchers match and
- * whose receivers include one of `receivers` (NULL: any), ascending. The array belongs to the index
- * and is valid until the next call.
+ * All rules (also disabled ones, but no `always` rules) whose matchers match and whose receivers
+ * include one of `receivers` (NULL: any), in the order of the rule set. The array belongs to the
+ * index and is valid until the next call.
  */
 size_t as_rule_index_match(struct as_rule_index *index, const struct as_labels *labels,
                            const char *const *receivers, size_t receiver_count,
-                           const uint32_t **rules_out);
+                           const struct as_rule *const **rules_out);
 
 /*
  * The confined rules that the alert matches but for the added matcher. Only rules with an equality
@@ -194,7 +216,7 @@ size_t as_rule_index_match(struct as_rule_index *index, const struct as_labels *
 #define AS_RULE_NEAR_MAX 100
 size_t as_rule_index_match_confined(struct as_rule_index *index, const struct as_labels *labels,
                                     const char *const *receivers, size_t receiver_count,
-                                    const uint32_t **rules_out);
+                                    const struct as_rule *const **rules_out);
 
 AS_DEFINE_CLEANUP(struct as_rule_index *, as_rule_index_free)
 

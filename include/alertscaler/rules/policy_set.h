@@ -111,9 +111,14 @@ bool as_policy_set_note_rival(struct as_policy_set *set, const char *id, const c
 
 size_t as_policy_set_count(const struct as_policy_set *set);
 /* Ascending by id. True ends the visit. */
-void as_policy_set_visit(struct as_policy_set *set,
+void as_policy_set_visit(const struct as_policy_set *set,
                          bool (*visit)(void *context, const struct as_scaling_policy *policy),
                          void *context);
+/* Those that the last join has judged, in any order. */
+void as_policy_set_visit_placed(const struct as_policy_set *set,
+                                void (*visit)(void *context,
+                                              const struct as_scaling_policy *policy),
+                                void *context);
 const struct as_scaling_policy *as_policy_set_find(const struct as_policy_set *set, const char *id);
 
 AS_DEFINE_CLEANUP(struct as_policy_set *, as_policy_set_free)

@@ -51,7 +51,7 @@ TestSuite(man, .init = setup, .fini = teardown);
 /* ".Ss NAME" and, behind it, operands in mdoc's macros: a word that is one ends the name. */
 static char *find_section(const struct as_command *command)
 {
-    static const char *const after[] = {"\n", " Op ", " Ar ", " Cm "};
+    static const char *const after[] = {"\n", " Op ", " Oo ", " Ar ", " Cm "};
     for (size_t i = 0; i < AS_ARRAY_SIZE(after); i++) {
         AS_CLEANUP(as_free_p)
         char *heading = as_xasprintf("\n.Ss %s%s", command->name, after[i]);
@@ -118,7 +118,7 @@ static void expect_known_options(const struct as_command *command, const char *s
 
 static const struct as_command *find_command(const char *heading)
 {
-    static const char *const macros[] = {" Op ", " Ar ", " Cm "};
+    static const char *const macros[] = {" Op ", " Oo ", " Ar ", " Cm "};
     size_t size = strcspn(heading, "\n");
     for (size_t i = 0; i < AS_ARRAY_SIZE(macros); i++) {
         const char *at = strstr(heading, macros[i]);

@@ -190,7 +190,7 @@ static struct as_target_ref *make_example(size_t target)
 {
     static const struct as_labels none = {0};
     struct as_target_ref *ref = NULL;
-    cr_assert_eq(as_target_ref_new(&config->ruleset->targets[target], &none, &none, &ref, NULL), 0);
+    cr_assert_eq(as_target_ref_new(config->ruleset->targets[target], &none, &none, &ref, NULL), 0);
     return ref;
 }
 
@@ -206,7 +206,7 @@ Test(example_kind, rule_files_may_have_it)
     cr_expect_str_eq(b->id, "example/edge/old-db");
     cr_expect_str_eq(b->key, "example/edge/db");
     cr_expect(as_target_is_same("example/edge/old-db", "example/edge/db"));
-    cr_expect(as_target_may_have_id(&config->ruleset->targets[1], "example/edge/db"));
+    cr_expect(as_target_may_have_id(config->ruleset->targets[1], "example/edge/db"));
 }
 
 Test(example_kind, check_finds_what_is_wrong)
@@ -280,7 +280,7 @@ Test(example_kind, the_engine_decides_and_remembers_it)
         .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "any", .up = 2}},
     };
     WITH(h, slow);
-    h.ruleset->targets[0].kind = &example;
+    h.ruleset->targets[0]->kind = &example;
     fire(&h, "Slow,app=web", 990);
     cr_assert_str_eq(h.targets[0].id, "example/default/web");
     cr_expect_eq(h.targets[0].size, 6);

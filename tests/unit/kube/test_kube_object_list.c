@@ -48,7 +48,7 @@ static void setup(void)
     setup_world();
     port = as_kubernetes_new(open_access(), &env);
     ruleset = spec_make_ruleset(&spec);
-    entry = &ruleset->targets[0];
+    entry = ruleset->targets[0];
     said = right = AS_BUF_INIT((size_t)1024 * 1024);
     answer("/apis/apps/v1", 200, APPS);
 }

@@ -33,8 +33,8 @@ static struct world world;
 static struct as_query_checks *checks;
 static struct as_config config;
 static struct as_ruleset ruleset;
-static struct as_rule rules[4];
-static struct as_target_config target;
+static struct as_rule rules[4], *rule_table[] = {&rules[0], &rules[1], &rules[2], &rules[3]};
+static struct as_target_config target, *target_table = &target;
 static char directory[] = "/tmp/as-query-checks-XXXXXX", rule_file[64], log_file[64];
 static const char *rule_files[1];
 static int log_fd;
@@ -53,7 +53,8 @@ static void set_rule(size_t i, const char *name, const char *query)
     struct as_rule *rule = &rules[i];
     free(rule->name);
     as_template_free(rule->source.query);
-    *rule = (struct as_rule){.name = as_xstrdup(name), .source = {.kind = AS_SOURCE_QUERY}};
+    *rule = (struct as_rule){
+        .name = as_xstrdup(name), .target = &target, .source = {.kind = AS_SOURCE_QUERY}};
     cr_assert_eq(as_template_new(query, &rule->source.query, NULL), 0);
 }
 
@@ -70,8 +71,7 @@ static void setup(void)
     log_fd = dup(fileno(file));
     cr_assert_eq(fclose(file), 0);
     as_log_configure(AS_LOG_INFO, AS_LOG_LOGFMT, log_fd);
-    ruleset =
-        (struct as_ruleset){.targets = &target, .target_count = 1, .rules = rules, .rule_count = 0};
+    ruleset = (struct as_ruleset){.targets = &target_table, .target_count = 1, .rules = rule_table};
     config = (struct as_config){
         .settings = {.prometheus = {.url = "http://prom:9090"}},
         .ruleset = &ruleset,
@@ -202,6 +202,39 @@ Test(query_checks, a_reload_keeps_verdicts)
     cr_expect_str_eq(find(0), "", "forgotten with its rule");
     start(2);
     cr_expect_eq(call_count, 5);
+}
+
+/* A change of policies: the others' queries keep their verdicts, and are not sent again. */
+Test(query_checks, a_change_of_policies_checks_their_queries_alone)
+{
+    struct as_ruleset old = {.rules = &rule_table[0], .rule_count = 1};
+    struct as_ruleset new = {.rules = &rule_table[2], .rule_count = 1};
+    const struct as_ruleset *removed[] = {&old}, *added[] = {&new};
+    set_rule(0, "a", "x");
+    set_rule(1, "b", "y");
+    set_rule(2, "c", "z");
+    ruleset.serial = 1;
+    start(2); /* x, y */
+    cr_assert_eq(call_count, 2);
+    struct as_ruleset next = {.targets = &target_table,
+                              .target_count = 1,
+                              .rules = &rule_table[1],
+                              .rule_count = 2,
+                              .serial = 2,
+                              .base = 1,
+                              .removed = removed,
+                              .removed_count = 1,
+                              .added = added,
+                              .added_count = 1};
+    as_query_checks_start(checks, &config, &next, &source);
+    cr_assert_eq(call_count, 3);
+    cr_expect_str_eq(calls[2].text, "z");
+    answer(AS_QUERY_REFUSED, "of a query that is gone");
+    answer(AS_QUERY_REFUSED, "bad");
+    answer(AS_QUERY_REFUSED, "bad too");
+    cr_expect_str_eq(find(0), "");
+    cr_expect_str_eq(find(1), "bad");
+    cr_expect_str_eq(find(2), "bad too");
 }
 
 Test(query_checks, an_answer_after_a_reload_counts_no_more)

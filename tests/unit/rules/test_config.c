@@ -359,7 +359,7 @@ Test(config, targets)
                  "cpu_initialization: 1m, initial_readiness_delay: 1m, dry_run: true}\n");
     const struct as_ruleset *set = config->ruleset;
     cr_assert_eq(set->target_count, 3);
-    const struct as_target_config *web = &set->targets[0], *any = &set->targets[1];
+    const struct as_target_config *web = set->targets[0], *any = set->targets[1];
     cr_assert_str_eq(web->name, "web");
     cr_assert_eq(web->kind, &as_target_kind_kubernetes);
     static const char *const keys[] = {"cluster", "apiVersion", "kind", "namespace", "name"};
@@ -408,7 +408,7 @@ Test(config, targets)
     cr_assert_eq(any->after_count, 1);
     cr_assert_eq(any->after[0], 0);
 
-    const struct as_target_config *group = &set->targets[2];
+    const struct as_target_config *group = set->targets[2];
     cr_assert_eq(group->kind, &as_target_kind_node_group);
     cr_assert_str_eq(group->address[0].key, "provider");
     cr_assert_str_eq(field(group, "url"), "http://h/g");
@@ -439,13 +439,13 @@ Test(config, rules)
     const struct as_ruleset *set = config->ruleset;
     cr_assert_eq(config->rule_file_count, 2, "a file named twice is read once");
     cr_assert_eq(set->rule_count, 4);
-    const struct as_rule *one = &set->rules[0], *two = &set->rules[1], *three = &set->rules[2];
+    const struct as_rule *one = set->rules[0], *two = set->rules[1], *three = set->rules[2];
     cr_assert_str_eq(one->name, "one");
     cr_assert_eq(one->matcher_count, 2);
     cr_assert_eq(one->matchers[1].op, AS_MATCHER_REGEX);
     cr_assert_eq(one->receiver_count, 2);
     cr_assert_str_eq(one->receivers[1], "r2");
-    cr_assert_str_eq(set->targets[one->target].name, "db");
+    cr_assert_str_eq(one->target->name, "db");
     cr_assert_eq(one->action.kind, AS_ACTION_SCALE_UP);
     cr_assert(one->action.amount.is_percent);
     cr_assert_eq(one->action.amount.milli_percent, 12500);
@@ -453,7 +453,7 @@ Test(config, rules)
     cr_assert_eq(one->every_us, 30 * AS_US_PER_S);
     cr_assert_eq(one->max_steps, 3);
     cr_assert(one->dry_run && one->enabled);
-    cr_assert_str_eq(set->targets[two->target].name, "web");
+    cr_assert_str_eq(two->target->name, "web");
     cr_assert_eq(two->action.kind, AS_ACTION_SCALE_DOWN);
     cr_assert_not(two->action.amount.is_percent);
     cr_assert_eq(two->action.amount.size, 3);
@@ -462,15 +462,15 @@ Test(config, rules)
     cr_assert(!two->dry_run && !two->enabled);
     cr_assert_eq(three->action.kind, AS_ACTION_SCALE_TO);
     cr_assert_eq(three->action.size, 4);
-    cr_assert_eq(set->rules[3].action.amount.at_least, 1);
+    cr_assert_eq(set->rules[3]->action.amount.at_least, 1);
     cr_assert_eq(three->max_steps, 0);
 }
 
 static const struct as_rule *find_rule(const char *name)
 {
     for (size_t i = 0; i < config->ruleset->rule_count; i++) {
-        if (strcmp(config->ruleset->rules[i].name, name) == 0)
-            return &config->ruleset->rules[i];
+        if (strcmp(config->ruleset->rules[i]->name, name) == 0)
+            return config->ruleset->rules[i];
     }
     cr_assert_fail("no rule %s", name);
     return NULL;
@@ -525,7 +525,7 @@ Test(config, sizes_in_units)
                          "    kubernetes: {kind: Deployment, namespace: s, name: w, container: c,\n"
                          "                 resource: memory, unit: 64Mi}\n");
     assert_loads("rule_files: [a.yaml, b.yaml]\nreceiver: {watchdog: {match: [a=w]}}\n");
-    const struct as_target_config *target = &config->ruleset->targets[0];
+    const struct as_target_config *target = config->ruleset->targets[0];
     cr_assert_eq(target->bounds.min, 4);
     cr_assert_eq(target->bounds.max, 16);
     cr_assert_eq(target->schedules[0].min, 6);
@@ -732,7 +732,7 @@ Test(config, the_id_of_a_group_says_where_it_is)
                "  c: {node_group: {provider: cloud, cluster: test, name: pool}, max: 2}\n");
     assert_loads("rule_files: [rules.yaml]\nproviders: {cloud: {type: aws}}\n");
     for (size_t i = 0; i < AS_ARRAY_SIZE(ids); i++) {
-        const struct as_target_config *target = &config->ruleset->targets[i];
+        const struct as_target_config *target = config->ruleset->targets[i];
         struct as_target_ref *ref;
         cr_assert_eq(as_target_ref_new(target, NULL, NULL, &ref, NULL), 0);
         cr_expect_str_eq(ref->id, ids[i]);
@@ -761,7 +761,7 @@ Test(config, families_of_targets)
                  "providers: {aws: {type: aws}, gce: {type: gce}, gke: {type: gke},\n"
                  "  http: {type: http}}\n");
     for (size_t i = 0; i < AS_ARRAY_SIZE(families); i++)
-        cr_expect(as_str_equal(config->ruleset->targets[i].family, families[i]), "%zu", i);
+        cr_expect(as_str_equal(config->ruleset->targets[i]->family, families[i]), "%zu", i);
 }
 
 /* How instances are nodes, and which of them leave. */
@@ -783,9 +783,9 @@ Test(config, nodes_of_a_group)
         "grace_period: 0s, ready_timeout: 7m}\n"
         "  web: {kubernetes: {kind: Deployment, namespace: s, name: w}, max: 2}\n");
     assert_loads(settings);
-    const struct as_target_config *targets = config->ruleset->targets;
-    const struct as_nodes_config *plain = &targets[0].nodes, *machines = &targets[1].nodes,
-                                 *workers = &targets[2].nodes;
+    struct as_target_config *const *targets = config->ruleset->targets;
+    const struct as_nodes_config *plain = &targets[0]->nodes, *machines = &targets[1]->nodes,
+                                 *workers = &targets[2]->nodes;
     cr_expect_str_eq(plain->cluster, "default");
     cr_expect_eq(plain->choose, AS_CHOOSE_EMPTY_FIRST);
     cr_expect(plain->drain);
@@ -801,7 +801,7 @@ Test(config, nodes_of_a_group)
     cr_expect_eq(workers->drain_timeout_us, 3 * AS_US_PER_MIN);
     cr_expect_eq(workers->grace_us, 0);
     cr_expect_eq(workers->ready_timeout_us, 7 * AS_US_PER_MIN);
-    cr_expect_null(targets[3].nodes.cluster, "no node group");
+    cr_expect_null(targets[3]->nodes.cluster, "no node group");
     cr_expect_null(plain->template_);
     cr_expect_eq(plain->startup_taint_count, 0);
     cr_expect_eq(plain->pending, AS_NODES_PENDING_SELECTING);
@@ -828,10 +828,10 @@ Test(config, nodes_template_of_a_group)
         "1.001, memory: 1.5Mi, ephemeral-storage: 1k, pods: 7}}}\n");
     assert_loads("rule_files: [rules.yaml]\nproviders: {cloud: {type: aws}}\n");
     struct as_nodes_config copy;
-    as_nodes_config_copy(&config->ruleset->targets[0].nodes, &copy);
+    as_nodes_config_copy(&config->ruleset->targets[0]->nodes, &copy);
     const struct as_node_template_config *template = copy.template_;
     cr_assert_not_null(template);
-    cr_expect_neq(template, config->ruleset->targets[0].nodes.template_);
+    cr_expect_neq(template, config->ruleset->targets[0]->nodes.template_);
     cr_expect_arr_eq(template->amount, amounts, sizeof(amounts));
     cr_assert_eq(template->named_count, 2);
     cr_expect_str_eq(template->named[0].name, "nvidia.com/gpu");
@@ -854,7 +854,7 @@ Test(config, nodes_template_of_a_group)
     as_nodes_config_deinit(&copy);
     cr_expect_null(copy.template_);
 
-    template = config->ruleset->targets[1].nodes.template_;
+    template = config->ruleset->targets[1]->nodes.template_;
     cr_expect_eq(template->amount[AS_RES_CPU], 1001);
     cr_expect_eq(template->amount[AS_RES_MEMORY], 1572864);
     cr_expect_eq(template->amount[AS_RES_EPHEMERAL], 1000);
@@ -977,7 +977,7 @@ Test(config, digest_of_what_is_approved)
                  "rule_files: [rules.yaml]\ndefaults: {approval: {above: %d, for: %dm}}\n",
                  cases[i].above, cases[i].for_min);
         assert_loads(text);
-        const struct as_rule *rule = &config->ruleset->rules[0];
+        const struct as_rule *rule = config->ruleset->rules[0];
         cr_assert(rule->approval.is_set);
         first = i == 0 ? rule->digest : first;
         cr_assert_eq(as_digest_compare(&rule->digest, &first) == 0, cases[i].is_same, "case %zu",
@@ -992,7 +992,7 @@ static struct as_digest load_entry(const char *settings, const char *rules, size
     write_file("rules.yaml", rules);
     snprintf(text, sizeof(text), "rule_files: [rules.yaml]\n%s", settings);
     assert_loads(text);
-    return config->ruleset->targets[number].digest;
+    return config->ruleset->targets[number]->digest;
 }
 
 #define PROVIDER "providers: {mine: {type: http}}\n"

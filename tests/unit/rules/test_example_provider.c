@@ -66,7 +66,7 @@ Test(example_provider, a_row_is_enough)
     cr_assert_eq(config->settings.provider_count, 1);
     cr_expect_str_eq(config->settings.providers[0].type, "example");
     cr_expect_str_eq(config->settings.providers[0].options[0].key, "realm");
-    cr_expect_str_eq(config->ruleset->targets[0].family, "example");
+    cr_expect_str_eq(config->ruleset->targets[0]->family, "example");
 }
 
 Test(example_provider, its_keys_are_checked)

@@ -55,9 +55,9 @@ Test(policy, its_target_and_rules_have_its_name)
                 &ruleset);
     cr_assert_eq(ruleset->target_count, 1);
     cr_assert_eq(ruleset->rule_count, 1);
-    cr_assert_str_eq(ruleset->targets[0].name, "shop/checkout");
-    cr_assert_str_eq(ruleset->rules[0].name, "shop/checkout/slow");
-    cr_assert_eq(ruleset->targets[0].bounds.max, 20);
+    cr_assert_str_eq(ruleset->targets[0]->name, "shop/checkout");
+    cr_assert_str_eq(ruleset->rules[0]->name, "shop/checkout/slow");
+    cr_assert_eq(ruleset->targets[0]->bounds.max, 20);
 }
 
 Test(policy, quantities_are_sizes_and_thresholds)
@@ -67,7 +67,7 @@ Test(policy, quantities_are_sizes_and_thresholds)
         POLICY(TARGET, RULE("\"scaleUp\":{\"value\":{\"query\":\"up\"},\"steps\":[{\"above\":"
                             "\"500m\",\"by\":1},{\"above\":\"2k\",\"by\":\"3\"}]}")),
         &ruleset);
-    const struct as_action *action = &ruleset->rules[0].action;
+    const struct as_action *action = &ruleset->rules[0]->action;
     cr_assert_eq(action->step_count, 2);
     cr_assert_float_eq(action->steps[0].bound, 0.5, 1e-12);
     cr_assert_float_eq(action->steps[1].bound, 2000, 1e-12);
@@ -84,8 +84,8 @@ Test(policy, words_and_scalars_have_the_form_of_objects)
                                "\"scaleTo\":{\"size\":3}}"),
                 &ruleset);
     cr_assert_eq(ruleset->rule_count, 2);
-    cr_assert(ruleset->rules[0].action.track.of_limits);
-    cr_assert_eq(ruleset->rules[1].action.size, 3);
+    cr_assert(ruleset->rules[0]->action.track.of_limits);
+    cr_assert_eq(ruleset->rules[1]->action.size, 3);
 }
 
 Test(policy, a_message_has_the_spelling_of_objects)

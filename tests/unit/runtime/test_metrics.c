@@ -541,7 +541,7 @@ Test(metrics, count_without_new_series)
 /* `each` reads its value from the label that also names the object. */
 static void track_label(enum as_goal goal)
 {
-    struct as_rule *rule = &world.ruleset->rules[1];
+    struct as_rule *rule = world.ruleset->rules[1];
     rule->source.kind = AS_SOURCE_LABEL;
     rule->source.name = as_xstrdup("app");
     rule->action = (struct as_action){.kind = AS_ACTION_TRACK, .track = {goal, .value = 30}};
@@ -619,8 +619,8 @@ Test(metrics, show_rules_whose_queries_fail)
 /* The target `checkout` with its rule `slow`, as a policy of namespace `shop`. */
 static void name_policy(void)
 {
-    struct as_target_config *target = &world.ruleset->targets[0];
-    struct as_rule *rule = &world.ruleset->rules[0];
+    struct as_target_config *target = world.ruleset->targets[0];
+    struct as_rule *rule = world.ruleset->rules[0];
     free((char *)(uintptr_t)target->name);
     free((char *)(uintptr_t)rule->name);
     target->name = as_xstrdup("shop/checkout");
@@ -680,7 +680,7 @@ Test(metrics, count_reviews_of_policies)
 
 Test(metrics, show_what_waits_for_a_person)
 {
-    world.ruleset->rules[0].approval =
+    world.ruleset->rules[0]->approval =
         (struct as_approval_config){.is_set = true, .above = 1, .for_us = 15 * AS_US_PER_MIN};
     print(AS_METRICS_TEXT);
     expect_line("alertscaler_approvals_total{event=\"expired\"} 0");

@@ -252,7 +252,7 @@ Test(api, shows_targets)
 
 Test(api, shows_schedules)
 {
-    struct as_target_config *target = &world.ruleset->targets[0];
+    struct as_target_config *target = world.ruleset->targets[0];
     target->schedules = as_xcalloc(2, sizeof(*target->schedules));
     target->schedule_count = 2;
     target->schedules[0] = (struct as_schedule){.name = as_xstrdup("sale"),
@@ -278,7 +278,7 @@ Test(api, shows_schedules)
 
 Test(api, shows_requests_for_approvals)
 {
-    world.ruleset->rules[0].approval =
+    world.ruleset->rules[0]->approval =
         (struct as_approval_config){.is_set = true, .above = 1, .for_us = 15 * AS_US_PER_MIN};
     world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
     const json_t *approvals = get("/api/v1/approvals", "");
@@ -524,7 +524,7 @@ Test(api, shows_rules_whose_queries_fail)
 
 Test(api, shows_rules_as_they_are_written)
 {
-    struct as_rule *rule = &world.ruleset->rules[0];
+    struct as_rule *rule = world.ruleset->rules[0];
     rule->every_us = 90 * AS_US_PER_S;
     rule->max_steps = 3;
     const json_t *rules = get("/api/v1/rules", "");
@@ -572,7 +572,7 @@ Test(api, shows_where_a_rules_value_comes_from)
         {.is_above = true, .bound = 70, .to = 62.5},
     };
     static const struct as_step rungs[] = {{.bound = 0.5, .amount = {.size = 3}}};
-    struct as_rule *rule = &world.ruleset->rules[0];
+    struct as_rule *rule = world.ruleset->rules[0];
     rule->source = (struct as_source){.kind = AS_SOURCE_QUERY, .query = make_query("x{a=\"b\"}")};
     rule->action = (struct as_action){.kind = AS_ACTION_SCALE_UP, .steps = steps, .step_count = 3};
     expect_rule("0.action", "{\"scale_up\":{\"value\":{\"query\":\"x{a=\\\"b\\\"}\"},\"steps\":["
@@ -596,7 +596,7 @@ Test(api, shows_where_a_rules_value_comes_from)
     expect_rule("0.action",
                 "{\"track\":{\"utilization\":\"62.5%\",\"of\":\"memory_limits\",\"query\":"
                 "\"x{a=\\\"b\\\"}\",\"per_pod\":true,\"pod_label\":\"pod\"}}");
-    rule = &world.ruleset->rules[1];
+    rule = world.ruleset->rules[1];
     rule->source = (struct as_source){.kind = AS_SOURCE_ANNOTATION, .name = as_xstrdup("size")};
     rule->action = (struct as_action){.kind = AS_ACTION_PASS_THROUGH};
     expect_rule("1.action", "{\"pass_through\":{\"annotation\":\"size\"}}");
@@ -608,7 +608,7 @@ Test(api, shows_where_a_rules_value_comes_from)
 
 Test(api, an_always_rule_has_no_matchers)
 {
-    struct as_rule *rule = &world.ruleset->rules[1];
+    struct as_rule *rule = world.ruleset->rules[1];
     rule->is_always = true;
     rule->matcher_count = 0;
     expect_rule("0.always", "false");
@@ -619,7 +619,7 @@ Test(api, an_always_rule_has_no_matchers)
 
 Test(api, shows_what_a_rule_does_at_the_end)
 {
-    struct as_rule *rule = &world.ruleset->rules[0];
+    struct as_rule *rule = world.ruleset->rules[0];
     expect_rule("0.on_resolved", "\"nothing\"");
     expect_rule("0.guard", "null");
     rule->on_resolved = (struct as_ending){
@@ -648,7 +648,7 @@ Test(api, quotes_matchers)
         {"a:b_1", "ä", "a:b_1=\"ä\""},
         {"1a", "b", "\"1a\"=\"b\""},
     };
-    struct as_matcher *matcher = &world.ruleset->rules[0].matchers[0];
+    struct as_matcher *matcher = &world.ruleset->rules[0]->matchers[0];
     const struct as_matcher before = *matcher;
     for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
         matcher->name = (char *)(uintptr_t)cases[i].name;
@@ -811,14 +811,14 @@ Test(api, ends_answers_that_would_be_too_long)
     static char long_text[600 * 1024];
     memset(long_text, '\x01', sizeof(long_text) - 1); /* six bytes each in JSON */
     const size_t rules = world.ruleset->rule_count;
-    char *name = world.ruleset->rules[1].name;
-    struct as_rule *many = as_xcalloc(10, sizeof(*many));
-    struct as_rule *few = world.ruleset->rules;
+    char *name = world.ruleset->rules[1]->name;
+    struct as_rule many[10], *table[10], **few = world.ruleset->rules;
     for (size_t i = 0; i < 10; i++) {
-        many[i] = few[1];
+        many[i] = *few[1];
         many[i].name = i == 5 ? name : long_text;
+        table[i] = &many[i];
     }
-    world.ruleset->rules = many;
+    world.ruleset->rules = table;
     world.ruleset->rule_count = 10;
     const json_t *list = get("/api/v1/rules", "");
     cr_assert_eq(json_array_size(list), 4, "%zu", json_array_size(list));
@@ -827,7 +827,6 @@ Test(api, ends_answers_that_would_be_too_long)
     cr_assert_eq(world.api->body.capacity, 0);
     world.ruleset->rules = few;
     world.ruleset->rule_count = rules;
-    free(many);
     cr_assert_eq(json_array_size(get("/api/v1/rules", "")), 2);
 }
 

@@ -173,7 +173,7 @@ static void resume(void)
 
 Test(page, a_rule_that_did_not_help_is_listed_until_it_is_resumed)
 {
-    world.ruleset->rules[0].ineffective_after = 1;
+    world.ruleset->rules[0]->ineffective_after = 1;
     notify("Slow", NULL);
     pass(AS_US_PER_MIN);
     expect_none(ask("/", "", 200), "<h2>Held</h2>");
@@ -194,8 +194,8 @@ Test(page, a_rule_that_did_not_help_is_listed_until_it_is_resumed)
 
 Test(page, what_a_rule_or_a_schedule_holds_is_said_on_the_page_of_the_target)
 {
-    struct as_target_config *target = &world.ruleset->targets[0];
-    world.ruleset->rules[0].action =
+    struct as_target_config *target = world.ruleset->targets[0];
+    world.ruleset->rules[0]->action =
         (struct as_action){.kind = AS_ACTION_HOLD, .hold = AS_WAYS_DOWN};
     expect_none(ask("/targets/checkout", "", 200), "Nothing goes");
     notify("Slow", NULL);
@@ -270,8 +270,8 @@ Test(page, the_browser_may_load_nothing)
 
 Test(page, texts_from_outside_are_escaped)
 {
-    free(world.ruleset->targets[0].name);
-    world.ruleset->targets[0].name = as_xstrdup("<script>alert('1\"&')</script>");
+    free(world.ruleset->targets[0]->name);
+    world.ruleset->targets[0]->name = as_xstrdup("<script>alert('1\"&')</script>");
     notify("Slow", NULL);
     const char *const paths[] = {"/", "/incidents", "/rules", "/targets/" CHECKOUT,
                                  "/groups/" CHECKOUT};
@@ -401,7 +401,7 @@ Test(page, a_follower_says_who_leads)
 
 Test(page, an_always_rule_is_shown_without_matchers)
 {
-    struct as_rule *rule = &world.ruleset->rules[0];
+    struct as_rule *rule = world.ruleset->rules[0];
     rule->is_always = true;
     rule->matcher_count = 0;
     expect(ask("/rules", "q=slow", 200), "<code>always</code>");
@@ -539,8 +539,8 @@ Test(page, very_long_texts_stay_on_the_page)
 {
     char *name = as_xcalloc(1, 100001);
     memset(name, 'n', 100000);
-    free(world.ruleset->targets[0].name);
-    world.ruleset->targets[0].name = as_xstrdup(name);
+    free(world.ruleset->targets[0]->name);
+    world.ruleset->targets[0]->name = as_xstrdup(name);
     notify("Slow", NULL);
     const char *const paths[] = {"/", "/incidents", "/rules", ("/targets/" CHECKOUT)};
     for (size_t i = 0; i < AS_ARRAY_SIZE(paths); i++) {
@@ -633,7 +633,7 @@ Test(page, what_waits_for_a_person)
 {
     const struct as_approval_config config = {
         .is_set = true, .above = 1, .for_us = 15 * AS_US_PER_MIN};
-    world.ruleset->rules[0].approval = world.ruleset->rules[1].approval = config;
+    world.ruleset->rules[0]->approval = world.ruleset->rules[1]->approval = config;
     expect_none(ask("/", "", 200), "Waiting for a person");
     notify("Slow", NULL);
     const char *body = ask("/targets/checkout", "", 200);

@@ -85,7 +85,7 @@ static inline void world_make_target(struct as_target_config *target, const char
 }
 
 static inline void world_make_rule(struct as_rule *rule, const char *name, const char *matcher,
-                                   uint32_t target)
+                                   const struct as_target_config *target)
 {
     struct as_error error = AS_ERROR_INIT;
     rule->name = as_xstrdup(name);
@@ -162,15 +162,14 @@ static inline void world_open(struct world *world)
 {
     *world = (struct world){.replicas = 4, .scale_result = AS_REASON_APPLIED};
     world->ruleset = as_xcalloc(1, sizeof(*world->ruleset));
-    world->ruleset->targets = as_xcalloc(2, sizeof(struct as_target_config));
-    world->ruleset->target_count = 2;
-    world->ruleset->rules = as_xcalloc(2, sizeof(struct as_rule));
-    world->ruleset->rule_count = 2;
+    as_ruleset_make_room(world->ruleset, 2, 2);
     memset(world->ruleset->digest, 'd', 64);
-    world_make_target(&world->ruleset->targets[0], "checkout", "checkout");
-    world_make_target(&world->ruleset->targets[1], "any-shop", "{{ .Labels.app }}");
-    world_make_rule(&world->ruleset->rules[0], "slow", "alertname=\"Slow\"", 0);
-    world_make_rule(&world->ruleset->rules[1], "each", "alertname=~\"Each|Every\"", 1);
+    world_make_target(world->ruleset->targets[0], "checkout", "checkout");
+    world_make_target(world->ruleset->targets[1], "any-shop", "{{ .Labels.app }}");
+    world_make_rule(world->ruleset->rules[0], "slow", "alertname=\"Slow\"",
+                    world->ruleset->targets[0]);
+    world_make_rule(world->ruleset->rules[1], "each", "alertname=~\"Each|Every\"",
+                    world->ruleset->targets[1]);
     const struct as_engine_config config = {.incident_expiry_us = AS_US_PER_DAY,
                                             .stale_window_us = 2 * AS_US_PER_MIN,
                                             .seed = 1,
@@ -197,7 +196,7 @@ static inline void world_refuse_query(struct world *world, size_t rule, const ch
     static struct as_loop loop = {world_start_no_timer, world_cancel_no_timer};
     static struct as_source_port source;
     const struct as_config config = {.ruleset = world->ruleset};
-    struct as_source *own = &world->ruleset->rules[rule].source;
+    struct as_source *own = &world->ruleset->rules[rule]->source;
     own->kind = AS_SOURCE_QUERY;
     cr_assert_eq(as_template_new(query, &own->query, NULL), 0);
     world->query_checks = as_query_checks_new(&loop);
