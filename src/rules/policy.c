@@ -1529,7 +1529,9 @@ static void respell_code(const char *code, struct as_buf *out)
 {
     char word[WORD_SIZE], key[WORD_SIZE] = "", spelled[WORD_SIZE];
     const size_t first = strspn(code, IDENTIFIER);
-    (void)snprintf(word, sizeof(word), "%.*s", (int)first, code);
+    const size_t kept = first < sizeof(word) ? first : sizeof(word) - 1;
+    memcpy(word, code, kept);
+    word[kept] = '\0';
     const bool is_word =
         !code[first] && strchr(code, '_') && tables_have(field_takes_word, NULL, word);
     if (first >= WORD_SIZE || (code[0] != '{' && !object_has_key(word))) {
