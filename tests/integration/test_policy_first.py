@@ -1,4 +1,4 @@
-"""A newcomer's first policy: the chart's own objects in a real API server, its configuration and account in a real daemon, and kubectl."""
+"""The first policy of a new user: the chart's own objects in a real API server, its configuration and account in a real daemon, and kubectl."""
 import json
 
 import pytest
@@ -37,12 +37,12 @@ def shop(control_plane, namespace, definition, install):    # noqa: F811
     port = free_port()
     print("$ helm install scaler", install(**{
         "objects.enabled": True, "objects.namespaces": [namespace], "objects.admission.address": f":{port}", "rbac.namespaces": [namespace],
-        "config.dry_run": False, "crds.install": False}).stdout, sep="\n")
+        "config.dry_run": False, "crds.install": False, "replicaCount": 2}).stdout, sep="\n")
     control_plane.admin.create(deployment(namespace, "checkout", 4, None))
 
     def kubectl(*arguments, **more):
         done = control_plane.kubectl(*arguments, "-n", namespace, check=False, **more)
-        print("$ kubectl", *arguments, done.stdout + done.stderr, sep=" " if not done.stdout else "\n")
+        print(f"$ kubectl {' '.join(arguments)}\n{done.stdout}{done.stderr}")
         return done
     kubectl.port = port
     yield kubectl
@@ -57,9 +57,9 @@ def start(control_plane, namespace, make_daemon, directory):
     view = yaml.safe_load(kubeconfig.read_text())
     view["contexts"][0]["context"]["namespace"] = namespace
     kubeconfig.write_text(yaml.safe_dump(view))
-    for key in ("rule_files", "receiver", "action_log", "kill_switch"):    # paths of the container
+    for key in ("rule_files", "receiver", "action_log"):    # paths of the container
         del config[key]
-    config["state"] = {"namespace": namespace}      # a pod knows its own
+    config["state"]["namespace"] = namespace        # a pod knows its own
     return make_daemon({"rules": []}, {**config, "clusters": {"default": {"kubeconfig": str(kubeconfig)}}})
 
 
@@ -68,12 +68,19 @@ def test_the_first_policy(control_plane, namespace, make_daemon, tmp_path, shop)
     control_plane.kubectl("patch", "validatingwebhookconfiguration", "alertscaler", "--type=json", "-p", json.dumps([
         {"op": "replace", "path": "/webhooks/0/clientConfig", "value": {"url": f"https://127.0.0.1:{shop.port}/admission"}}]))
     wrong = POLICY.replace('alertname="', 'alertname=~"(')
-    eventually(lambda: "spec.rules[0].match[0]: " in shop("apply", "-f", "-", stdin=wrong).stderr, what="a wrong policy is refused", timeout=90)
+    eventually(lambda: control_plane.kubectl("apply", "--dry-run=server", "-n", namespace, "-f", "-", stdin=wrong, check=False).returncode != 0,
+               what="the API server trusts the listener", timeout=90)
+    assert "spec.rules[0].match[0]: " in shop("apply", "-f", "-", stdin=wrong).stderr
     assert shop("apply", "-f", "-", stdin=POLICY).returncode == 0
-    eventually(lambda: shop("get", "scp").stdout.splitlines()[1].split()[7:8] == ["True"], what="READY", timeout=90)
+    path = f"/apis/alertscaler.io/v1alpha1/namespaces/{namespace}/scalingpolicies/checkout"
+
+    def status():
+        return control_plane.admin.get(path).get("status", {})
+    eventually(lambda: {"True"} == {one["status"] for one in status().get("conditions", []) if one["type"] == "Ready"}, what="READY", timeout=90)
     daemon.notify(notification(alert({"alertname": "CheckoutLatencyHigh", "namespace": namespace})))
     eventually(lambda: sizes(control_plane, namespace)["checkout"] == 6)
-    eventually(lambda: "Scaled" in shop("get", "scp").stdout, what="REASON", timeout=90)
+    eventually(lambda: status().get("size") == 6 and status()["lastDecision"]["rule"] == "slow", what="the status has the decision", timeout=120)
+    assert shop("get", "scp").stdout.split()[-9:-1] == ["checkout", "Deployment/checkout", "6", "6", "2", "20", status()["lastDecision"]["reason"], "True"]
     told = shop("describe", "scp", "checkout").stdout
-    assert "checkout/slow" in told or "Rule:" in told
-    assert "The size goes from 4 to 6" in told or "from 4 to 6" in told
+    assert status()["lastDecision"]["message"] in told and f"New size: 6; reason: rule {namespace}/checkout/slow" in told
+    daemon.stop()       # before its account goes
