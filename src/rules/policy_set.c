@@ -1399,7 +1399,7 @@ static void list_awaited(const struct as_policy_set *set, struct joined *joined,
     joined->ruleset.awaited_count = count;
 }
 
-/* Whether nobody is awaited any more who was, unless the policy is in force. */
+/* Whether each policy that was awaited still is, or is in force. */
 static bool awaits_the_same(const struct as_policy_set *set, const struct as_ruleset *before,
                             const struct as_ruleset *now)
 {
