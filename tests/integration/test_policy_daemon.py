@@ -37,12 +37,12 @@ class Plane:
         for name in ("web", "other"):
             control_plane.admin.create(deployment(namespace, name, 3, None))
 
-    def daemon(self, rules=None, start=True, flags=(), **objects):
+    def daemon(self, rules=None, start=True, flags=(), env=None, **objects):
         config = {"clusters": {"default": {"kubeconfig": str(self.kubeconfig)}},
                   "objects": {"enabled": True, "namespaces": [self.namespace], **objects}}
         if not rules:
             config["allow_empty_rules"] = True
-        daemon = self.make_daemon(rules or {"rules": []}, config, flags=flags, start=False)
+        daemon = self.make_daemon(rules or {"rules": []}, config, flags=flags, env=env or {}, start=False)
         daemon.config = config
         return daemon.start() if start else daemon
 

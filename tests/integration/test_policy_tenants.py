@@ -406,7 +406,8 @@ def expect_prompt(team, daemon, name):
 @pytest.mark.seconds(600)
 def test_many_large_policies_leave_room_for_others(team):
     """More than 50 MB of policies of 250 KB."""
-    daemon = team.daemon(config={"prometheus": {"url": "http://127.0.0.1:9"}}, unrestricted_queries=True)
+    daemon = team.daemon(config={"prometheus": {"url": "http://127.0.0.1:9"}}, unrestricted_queries=True,
+                         env={"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99:quarantine_size_mb=1:malloc_context_size=2"})
     rules = [{**LOAD, "name": f"q{i}", "track": {"averageValue": "15", "query": "load + " + "1" * 8100}} for i in range(30)]
     before = read_memory(daemon)
     waits = []

@@ -259,7 +259,7 @@ def test_a_night_sets_zero_and_the_morning_returns_the_size(make, control_plane)
     eventually(lambda: size(control_plane, path) == 0)
     crash(daemon)
     fire(daemon, "Busy")
-    eventually(lambda: decided(daemon, "at_max"))
+    eventually(lambda: decided(daemon, "at_max"), timeout=120)      # a minute, if the kill came before the outcome was stored
     fire(daemon, "Busy", status="resolved")
     steadily(lambda: size(control_plane, path) == 0, seconds=2)
     end_soon(daemon, rules, {"min": 0, "max": 0})

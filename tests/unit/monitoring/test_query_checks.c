@@ -207,25 +207,26 @@ Test(query_checks, a_reload_keeps_verdicts)
 /* A change of policies: the others' queries keep their verdicts, and are not sent again. */
 Test(query_checks, a_change_of_policies_checks_their_queries_alone)
 {
-    struct as_ruleset old = {.rules = &rule_table[0], .rule_count = 1};
-    struct as_ruleset new = {.rules = &rule_table[2], .rule_count = 1};
-    const struct as_ruleset *removed[] = {&old}, *added[] = {&new};
+    static const struct as_ruleset old = {.rules = &rule_table[0], .rule_count = 1};
+    static const struct as_ruleset new = {.rules = &rule_table[2], .rule_count = 1};
+    static const struct as_ruleset *removed[] = {&old}, *added[] = {&new};
+    static struct as_ruleset next; /* used until the teardown */
     set_rule(0, "a", "x");
     set_rule(1, "b", "y");
     set_rule(2, "c", "z");
     ruleset.serial = 1;
     start(2); /* x, y */
     cr_assert_eq(call_count, 2);
-    struct as_ruleset next = {.targets = &target_table,
-                              .target_count = 1,
-                              .rules = &rule_table[1],
-                              .rule_count = 2,
-                              .serial = 2,
-                              .base = 1,
-                              .removed = removed,
-                              .removed_count = 1,
-                              .added = added,
-                              .added_count = 1};
+    next = (struct as_ruleset){.targets = &target_table,
+                               .target_count = 1,
+                               .rules = &rule_table[1],
+                               .rule_count = 2,
+                               .serial = 2,
+                               .base = 1,
+                               .removed = removed,
+                               .removed_count = 1,
+                               .added = added,
+                               .added_count = 1};
     as_query_checks_start(checks, &config, &next, &source);
     cr_assert_eq(call_count, 3);
     cr_expect_str_eq(calls[2].text, "z");
