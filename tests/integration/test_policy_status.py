@@ -187,6 +187,7 @@ def test_a_new_leader_writes_only_what_differs(spaces, tenants):  # noqa: F811
     spaces.apply(policy(spaces.namespace, name="other", target="other", rules=[track]))
     spaces.apply(policy(spaces.namespace, name="idle", target="idle"))
     spaces.apply(policy(spaces.namespace, name="ended", target="ended", rules=[{**ended, "match": ['alertname="Ended"']}]))
+    steadily(lambda: True, 1.1)     # ages are in seconds
     spaces.apply(policy(spaces.namespace, name="taken", target="web"))
     names = ("web", "other", "idle", "ended", "taken")
     eventually(lambda: all(spaces.is_in_force(daemon, name) for name in names[:-1]))
