@@ -281,3 +281,22 @@ def test_two_releases_in_one_cluster_share_nothing():
     other = helm.render(namespace="b", **{"rbac.clusterWide": True})
     clusters = [{key for key in items if key[0].startswith("Cluster")} for items in (one, other)]
     assert clusters[0] and not clusters[0] & clusters[1]
+
+
+WEBHOOK = "ValidatingWebhookConfiguration", "alertscaler"
+
+
+@pytest.mark.parametrize("objects, objects_with, namespaces_with", [
+    ({}, None, None),
+    ({"namespaces": ["shop", "web"]}, None,
+     {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["shop", "web"]}]}),
+    ({"namespaces": ["team-*"]}, None, None),       # a label selector has no patterns
+    ({"selector": {"scaler": "prod", "on": "true"}, "namespace_selector": {"scaling": "allowed"}},
+     {"matchLabels": {"scaler": "prod", "on": "true"}}, {"matchLabels": {"scaling": "allowed"}}),
+], ids=["all", "named", "pattern", "labels"])
+def test_the_webhook_judges_what_the_daemon_reads(tmp_path, objects, objects_with, namespaces_with):
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump({"objects": {"enabled": True, "admission": {"address": ":9443"}, **objects}}))
+    webhook = helm.render("-f", file)[WEBHOOK]["webhooks"][0]
+    assert webhook.get("objectSelector") == objects_with
+    assert webhook.get("namespaceSelector") == namespaces_with
