@@ -67,6 +67,7 @@ struct as_policy_status_writer {
     as_mono_time resume_at; /* nothing is sent before */
     unsigned pauses;        /* in a row */
     struct as_timer *timer;
+    int64_t planned_us; /* when it ends; INT64_MAX: there is none */
     struct as_policy_status_counts counts;
     bool is_failing; /* this was logged */
 };
@@ -89,6 +90,7 @@ struct as_policy_status_writer *as_policy_status_writer_new(struct as_kube_clien
     writer->tokens_us = STATUS_BURST_US;
     writer->filled_at = policy_status_get_now(writer);
     writer->resume_at.us = INT64_MIN;
+    writer->planned_us = INT64_MAX;
     TAILQ_INIT(&writer->urgent);
     TAILQ_INIT(&writer->plain);
     TAILQ_INIT(&writer->delayed);
@@ -300,6 +302,7 @@ static void status_answered(void *context, const struct as_http_response *respon
     struct as_policy_status_writer *writer = slot->owner;
     const struct as_clock *clock = writer->client->env->clock;
     const as_wall_time now = clock->get_wall(clock);
+    const bool is_too_large = response->outcome == AS_HTTP_TOO_LARGE; /* of this policy alone */
     const int http = response->outcome == AS_HTTP_ANSWERED ? response->status : 0;
     struct as_outcome outcome;
     struct as_kube_status status;
@@ -317,7 +320,7 @@ static void status_answered(void *context, const struct as_http_response *respon
     } else if (http == NOT_FOUND || http == CONFLICT) {
         slot_finish(slot); /* the object is gone, or its name is another object's */
     } else if (http == 0 || http == TOO_MANY || http / 100 == SERVER_ERRORS) {
-        const bool is_paused = http == 0 || outcome.retry_after_us > 0;
+        const bool is_paused = (http == 0 && !is_too_large) || outcome.retry_after_us > 0;
         note_failure(writer, slot->id, outcome.message);
         if (is_paused)
             policy_status_pause(writer, outcome.retry_after_us);
@@ -379,6 +382,7 @@ static void policy_status_on_timer(void *context)
 {
     struct as_policy_status_writer *writer = context;
     writer->timer = NULL;
+    writer->planned_us = INT64_MAX;
     policy_status_pump(writer);
 }
 
@@ -390,6 +394,7 @@ static void policy_status_plan(struct as_policy_status_writer *writer, int64_t a
     if (writer->timer)
         loop->cancel_timer(loop, writer->timer);
     writer->timer = NULL;
+    writer->planned_us = at;
     if (at < INT64_MAX)
         writer->timer =
             loop->start_timer(loop, at > now ? at - now : 0, policy_status_on_timer, writer);
@@ -447,8 +452,9 @@ void as_policy_status_put(struct as_policy_status_writer *writer, const char *na
         if (slot->list != list)
             slot_put_into(slot, list);
     }
-    if (!writer->timer)
-        policy_status_plan(writer, 0);
+    const int64_t next = get_next_send(writer, policy_status_get_now(writer));
+    if (next < writer->planned_us) /* not after a status that is delayed */
+        policy_status_plan(writer, next);
 }
 
 void as_policy_status_post_event(struct as_policy_status_writer *writer, const char *namespace,

@@ -10,13 +10,15 @@
 static struct as_policy_status_writer *writer;
 static int status;              /* of each answer */
 static const char *retry_after; /* or NULL */
-static bool is_away;
+static bool is_away, is_too_large;
 static char told[256]; /* what is written, as the callback had it */
 static enum as_permit permit;
 
 static struct world_answer serve(void *context, const struct world_request *request)
 {
-    (void)context, (void)request;
+    (void)context;
+    if (is_too_large && strstr(request->url, "/large/"))
+        return (struct world_answer){.outcome = AS_HTTP_TOO_LARGE, .error = "too large"};
     if (is_away)
         return (struct world_answer){.outcome = AS_HTTP_UNREACHABLE, .error = "refused"};
     return (struct world_answer){
@@ -40,7 +42,7 @@ static void setup(void)
     world.serve = serve;
     status = 200;
     retry_after = NULL;
-    is_away = false;
+    is_away = is_too_large = false;
     told[0] = '\0';
     permit = AS_PERMIT_ALL;
     env.get_permit = get_permit;
@@ -214,6 +216,19 @@ Test(policy_status, waits_as_long_as_the_server_asks)
     world_advance(&world, 1);
     cr_expect_eq(world.request_count, 3);
     expect_counts(2, 1, 0);
+}
+
+Test(policy_status, an_answer_that_is_too_large_delays_its_own_policy_alone)
+{
+    is_too_large = true;
+    put("large", "{}", true);
+    world_run(&world);
+    put("other", "{}", true);
+    world_run(&world);
+    cr_expect_str_eq(told, "shop/other uid-1;");
+    is_too_large = false;
+    pass(AS_US_PER_S);
+    cr_expect_str_eq(told, "shop/other uid-1;shop/large uid-1;");
 }
 
 Test(policy_status, waits_while_the_server_is_away)
