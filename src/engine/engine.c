@@ -374,7 +374,9 @@ static void on_deadline(struct as_engine *engine)
     }
 }
 
-#define LOCAL_MAX 64 /* changes; more are quicker together */
+/* More are quicker together: changes; comparisons of their rules with incidents */
+#define LOCAL_MAX         64
+#define LOCAL_MATCHES_MAX ((size_t)200000)
 
 static bool has_same_target(const struct as_engine *engine, const struct as_target_config *former,
                             const struct as_target_config *next)
@@ -395,9 +397,11 @@ static bool change_is_local(const struct as_engine *engine, const struct as_rule
     if (next->base == 0 || next->base != engine->ruleset->serial ||
         counts[0] + counts[1] > LOCAL_MAX || (engine->has_templates && counts[0] != counts[1]))
         return false;
+    size_t rules = 0;
     for (size_t i = 0; i < AS_ARRAY_SIZE(lists); i++) {
         for (size_t k = 0; k < counts[i]; k++) {
             const struct as_target_config *config = lists[i][k]->targets[0];
+            rules += lists[i][k]->rule_count;
             if (config->family || config->kind->has_nodes || config->after_count > 0)
                 return false;
             if (engine->has_templates &&
@@ -405,7 +409,7 @@ static bool change_is_local(const struct as_engine *engine, const struct as_rule
                 return false;
         }
     }
-    return true;
+    return engine->open_count == 0 || rules <= LOCAL_MATCHES_MAX / engine->open_count;
 }
 
 /* A change of a few policies: its cost does not depend on the number of all targets. */
@@ -415,9 +419,9 @@ static bool change_some(struct as_engine *engine, const struct as_event *event)
     struct target_array targets = {
         .items = as_arena_alloc(&engine->arena, next->removed_count + next->added_count + 1,
                                 sizeof(struct target *))};
-    engine->config = event->config;
     if (!bindings_remake_some(engine, next, &targets))
         return false;
+    engine->config = event->config;
     targets_change(engine, &targets);
     alerts_resume(engine);
     return true;

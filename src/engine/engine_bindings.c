@@ -14,6 +14,8 @@
 #include "engine_effects.h"
 #include "engine_registry.h"
 
+#define KEPT_MAX 1000 /* of an incident, beside its bindings */
+
 /* The rule does not exist any more, and its policy is not awaited. */
 static bool is_gone(const struct as_engine *engine, const char *rule)
 {
@@ -218,9 +220,22 @@ static bool binding_is_awaited(const struct binding *binding)
     return false;
 }
 
+/* Of rules that are gone: a rule whose name changes again and again must not use up the memory. */
+static void limit_kept(struct incident *incident)
+{
+    const uint32_t excess = incident->kept_count > KEPT_MAX ? incident->kept_count - KEPT_MAX : 0;
+    if (excess == 0)
+        return;
+    for (uint32_t i = 0; i < excess; i++)
+        progress_deinit(&incident->kept[i]);
+    incident->kept_count = KEPT_MAX;
+    memmove(incident->kept, incident->kept + excess, KEPT_MAX * sizeof(*incident->kept));
+}
+
 /* Saves by name what rules have done for an incident, then unbinds it. */
 static void set_aside(struct as_engine *engine, struct incident *incident)
 {
+    limit_kept(incident);
     if (incident->binding_count > 0)
         incident->kept =
             as_xrealloc_array(incident->kept, incident->kept_count + incident->binding_count,
@@ -419,6 +434,8 @@ static size_t set_aside_some(struct as_engine *engine, const struct as_ruleset *
         if (!matches_some(next->removed, next->removed_count, incident) &&
             !matches_some(next->added, next->added_count, incident))
             continue;
+        for (uint32_t i = 0; i < incident->binding_count; i++) /* also those of other rules */
+            target_outdate_intents(incident->bindings[i].group->target);
         set_aside(engine, incident);
         incidents[count++] = incident;
     }

@@ -720,20 +720,11 @@ void targets_settle(struct as_engine *engine)
         target_settle(engine, target);
 }
 
-/* What was decided with the former rules. */
-static void outdate(struct target *target)
-{
-    struct intent *const intents[] = {target->intent, target->in_doubt};
-    target->generation = OTHER_GENERATION;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++)
-        if (intents[i])
-            intents[i]->generation = OTHER_GENERATION;
-}
-
 void targets_change(struct as_engine *engine, const struct target_array *targets)
 {
     for (size_t i = 0; i < targets->count; i++) {
-        outdate(targets->items[i]);
+        targets->items[i]->generation = OTHER_GENERATION;
+        target_outdate_intents(targets->items[i]);
         target_on_rules(engine, targets->items[i]);
     }
     for (size_t i = 0; i < targets->count; i++)

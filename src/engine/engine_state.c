@@ -370,6 +370,14 @@ void target_take_intent(const struct as_engine *engine, struct target *target,
     target->dirty = true;
 }
 
+void target_outdate_intents(struct target *target)
+{
+    struct intent *const intents[] = {target->intent, target->in_doubt};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++)
+        if (intents[i])
+            intents[i]->generation = OTHER_GENERATION;
+}
+
 const struct as_pause_state *pause_fill_state(struct as_engine *engine,
                                               const struct as_pause_state *pause)
 {

@@ -444,6 +444,8 @@ struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct
                                           const struct intent *intent, bool in_doubt);
 void target_take_intent(const struct as_engine *engine, struct target *target,
                         const struct as_intent_state *state);
+/* They were decided with other rules, or with other bindings of their incidents. */
+void target_outdate_intents(struct target *target);
 const struct as_pause_state *pause_fill_state(struct as_engine *engine,
                                               const struct as_pause_state *pause);
 struct as_target_state *target_fill_state(struct as_engine *engine, const struct target *target);

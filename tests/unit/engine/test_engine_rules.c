@@ -443,3 +443,25 @@ Test(engine_rules, a_target_with_another_entry_is_observed_anew)
     cr_said(&h, "reloaded; observe web; decided web 4 dry_run (6) by slow");
     harness_stop(&h);
 }
+
+/* The alert goes on, and the rule that it triggers has another name again and again. */
+Test(engine_rules, what_former_rules_have_done_is_limited)
+{
+    char name[16] = "up-0000";
+    const struct spec spec = {
+        .targets = {{.name = "web", .min = 1, .max = 9999}},
+        .rules = {{.name = name, .match = {"alertname=Slow"}, .target = "web", .up = 1}}};
+    size_t bytes = 0;
+    WITH(h, spec);
+    fire(&h, "Slow", 990);
+    for (int i = 1; i <= 1200; i++) {
+        (void)snprintf(name, sizeof(name), "up-%04d", i);
+        harness_reload(&h, &spec);
+        (void)said(&h);
+        if (i == 1100)
+            bytes = as_engine_get_counts(h.engine).incident_bytes;
+    }
+    cr_expect_eq(harness_target(&h, "web")->size, 4 + 1201, "each rule has acted");
+    cr_expect_eq(as_engine_get_counts(h.engine).incident_bytes, bytes);
+    harness_stop(&h);
+}
