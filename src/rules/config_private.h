@@ -10,6 +10,7 @@
 
 #include <alertscaler/base/encode.h>
 #include <alertscaler/doc/schema.h>
+#include <alertscaler/rules/policy_set.h>
 
 struct as_yaml_node;
 
@@ -50,5 +51,11 @@ void content_hash_end(struct content_hash *hash, char text_out[AS_DIGEST_TEXT_SI
 
 /* Makes the tree of a policy that of the rule file that it means (rules/policy.h). */
 void policy_rewrite(struct as_yaml_tree *tree, struct as_diagnostics *diagnostics);
+
+/* Compiles a policy and judges it alone. The rule set, which is the caller's, is NULL unless the
+ * policy is valid and allowed, or Shadow. */
+enum as_policy_reason policy_judge(const struct as_settings *settings, const char *namespace,
+                                   const char *text, size_t size, struct as_ruleset **ruleset_out,
+                                   struct as_diagnostics *diagnostics);
 
 #endif

@@ -14,7 +14,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,10 +91,9 @@ struct policy_entry {
     bool is_dirty;                /* to be placed by the next join */
     bool is_waiting, is_placed;   /* in these lists of the set */
     bool is_listed;               /* in the list under way */
-    char *pending;                /* the object's newest text, if it changes too often; else NULL */
-    size_t pending_size;
-    as_mono_time minute, taken; /* of its changes: when the count began; the last one in force */
-    unsigned changes;           /* since then */
+    struct policy_entry *pending; /* the newest object, if it changes too often; else NULL */
+    as_mono_time minute, taken;   /* of its changes: when the count began; the last one in force */
+    unsigned changes;             /* since then */
     TAILQ_ENTRY(policy_entry) in_waiting, in_dirty, in_placed;
     UT_hash_handle hh;
 };
@@ -318,7 +316,6 @@ static void policy_deinit(struct as_scaling_policy *policy)
 static void policy_entry_free(struct policy_entry *entry)
 {
     policy_deinit(&entry->policy);
-    free(entry->pending);
     free(entry->judgement);
     free(entry);
 }
@@ -391,6 +388,23 @@ static void entry_insert(struct as_policy_set *set, struct policy_entry *entry)
     mark_dirty(set, entry);
 }
 
+/* NULL: none waits. The caller owns it. */
+static struct policy_entry *take_pending(struct as_policy_set *set, struct policy_entry *entry)
+{
+    struct policy_entry *pending = entry->pending;
+    if (pending)
+        uncount_text(set, &pending->policy);
+    entry->pending = NULL;
+    return pending;
+}
+
+static void drop_pending(struct as_policy_set *set, struct policy_entry *entry)
+{
+    struct policy_entry *pending = take_pending(set, entry);
+    if (pending)
+        policy_entry_free(pending);
+}
+
 /* Those beyond `max_policies` may come into force. */
 static void entry_remove(struct as_policy_set *set, struct policy_entry *entry)
 {
@@ -398,6 +412,7 @@ static void entry_remove(struct as_policy_set *set, struct policy_entry *entry)
     rank_remove(set->by_age, count, entry, policies_compare_age);
     rank_remove(set->by_id, count, entry, policies_compare_ids);
     HASH_DEL(set->entries, entry);
+    drop_pending(set, entry);
     uncount_text(set, &entry->policy);
     if (entry->is_dirty)
         TAILQ_REMOVE(&set->dirty, entry, in_dirty);
@@ -591,16 +606,33 @@ static bool is_too_often(struct policy_entry *former, as_mono_time now)
     return former->changes > AS_POLICY_CHANGES_MAX && now.us - former->taken.us < AS_POLICY_SLOW_US;
 }
 
-static void keep_pending(struct as_policy_set *set, struct policy_entry *entry, const char *text,
-                         size_t size)
+/* Beside the text in force: both must have room. */
+static void keep_pending(struct as_policy_set *set, struct policy_entry *entry,
+                         struct policy_entry *pending_taken)
 {
     const as_mono_time due = {entry->taken.us + AS_POLICY_SLOW_US};
-    free(entry->pending);
-    entry->pending = as_xstrndup(text, size);
-    entry->pending_size = size;
+    limit_text(set, NULL, pending_taken);
+    count_text(set, &pending_taken->policy);
+    entry->pending = pending_taken;
     entry_wait(set, entry);
     if (due.us < set->deadline.us)
         set->deadline = due;
+}
+
+/* The object is as in `next_taken` from now on. */
+static void entry_replace(struct as_policy_set *set, struct policy_entry *entry,
+                          struct policy_entry *next_taken, as_mono_time now)
+{
+    if (strcmp(entry->policy.uid, next_taken->policy.uid) != 0) { /* another object */
+        next_taken->is_listed = entry->is_listed;
+        next_taken->taken = next_taken->minute = now;
+        entry_remove(set, entry);
+        entry_insert(set, next_taken);
+        return;
+    }
+    entry->taken = now;
+    entry_update(set, entry, next_taken);
+    policy_entry_free(next_taken);
 }
 
 int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, as_mono_time now,
@@ -619,36 +651,26 @@ int as_policy_set_put(struct as_policy_set *set, const char *text, size_t size, 
     }
     struct policy_entry *entry = policy_entry_new(text, size, tree.root);
     HASH_FIND_STR(set->entries, entry->policy.id, former);
+    if (former)
+        drop_pending(set, former);
     limit_text(set, former, entry);
     *changed_out = !former || !policy_is_same(&former->policy, &entry->policy) ||
                    (former->is_crowded && !entry->is_crowded);
-    entry->is_listed = true;
-    if (former && *changed_out && is_too_often(former, now)) {
-        keep_pending(set, former, text, size);
-        *changed_out = false;
-    } else if (former && !*changed_out) { /* it is as before its pending changes */
-        free(former->pending);
-        former->pending = NULL;
-    }
-    if (former)
-        former->is_listed = true;
-    if (former && *changed_out && strcmp(former->policy.uid, entry->policy.uid) != 0) {
-        entry_remove(set, former);
-        former = NULL;
-    }
     if (!former) {
-        entry->taken = now;
-        entry->minute = now;
+        entry->is_listed = true;
+        entry->taken = entry->minute = now;
         entry_insert(set, entry);
         return 0;
     }
-    if (*changed_out) {
-        former->taken = now;
-        free(former->pending);
-        former->pending = NULL;
-        entry_update(set, former, entry);
+    former->is_listed = true;
+    if (!*changed_out) {
+        policy_entry_free(entry);
+    } else if (is_too_often(former, now)) {
+        keep_pending(set, former, entry);
+        *changed_out = false;
+    } else {
+        entry_replace(set, former, entry, now);
     }
-    policy_entry_free(entry);
     return 0;
 }
 
@@ -691,277 +713,8 @@ bool as_policy_set_end_list(struct as_policy_set *set, const char *namespace,
 }
 
 /*
- * The judgement of one policy alone.
+ * Compiled policies.
  */
-
-static bool policy_has_query(const struct as_ruleset *ruleset)
-{
-    for (size_t i = 0; i < ruleset->rule_count; i++)
-        if (ruleset->rules[i]->source.query || ruleset->rules[i]->guard)
-            return true;
-    return false;
-}
-
-/* Text that `check` prints; NULL: not in the address. */
-static const char *find_address(const struct as_target_config *target, const char *key)
-{
-    return as_target_config_find_plain(target, key);
-}
-
-static bool is_built_in(const char *api_version, const char *kind)
-{
-    static const char *const rows[][2] = {{"apps/v1", "Deployment"},
-                                          {"apps/v1", "StatefulSet"},
-                                          {"apps/v1", "ReplicaSet"},
-                                          {"v1", "ReplicationController"}};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
-        if (strcmp(rows[i][0], api_version) == 0 && strcmp(rows[i][1], kind) == 0)
-            return true;
-    return false;
-}
-
-/* Whether the admin lets policies scale the object's kind, by this field. */
-static bool is_kind_allowed(const struct as_object_settings *objects,
-                            const struct as_target_config *target)
-{
-    const char *api_version = find_address(target, "apiVersion");
-    const char *kind = find_address(target, "kind");
-    const char *field = find_address(target, "field");
-    api_version = api_version ? api_version : "";
-    if (find_address(target, "container"))
-        return false; /* a resize changes the pods or their template, beyond `scale` */
-    if (!field && is_built_in(api_version, kind))
-        return true;
-    for (size_t i = 0; i < objects->kind_count; i++) {
-        const struct as_object_kind_settings *row = &objects->kinds[i];
-        if (strcmp(row->kind, kind) == 0 && strcmp(row->api_version, api_version) == 0 &&
-            as_str_equal(row->field, field))
-            return true;
-    }
-    return false;
-}
-
-static bool matches_one(const char *const *patterns, size_t count, const char *text)
-{
-    for (size_t i = 0; text && i < count; i++)
-        if (as_str_glob(patterns[i], text))
-            return true;
-    return false;
-}
-
-static bool is_group_allowed(const struct as_object_settings *objects, const char *namespace,
-                             const struct as_target_config *target)
-{
-    const char *provider = find_address(target, "provider"), *name = find_address(target, "name");
-    for (size_t i = 0; i < objects->node_group_count; i++) {
-        const struct as_object_group_settings *row = &objects->node_groups[i];
-        if (provider && strcmp(row->provider, provider) == 0 &&
-            matches_one(row->namespaces, row->namespace_count, namespace) &&
-            matches_one(row->names, row->name_count, name))
-            return !find_address(target, "url");
-    }
-    return false;
-}
-
-struct judging {
-    const struct as_settings *settings;
-    const char *namespace;
-    const struct as_ruleset *ruleset;
-    struct as_diagnostics *diagnostics;
-};
-
-static enum as_policy_reason policies_refuse(const struct judging *judging,
-                                             enum as_policy_reason reason, const char *path,
-                                             const char *format, ...) AS_PRINTF(4, 5);
-
-static enum as_policy_reason policies_refuse(const struct judging *judging,
-                                             enum as_policy_reason reason, const char *path,
-                                             const char *format, ...)
-{
-    char message[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    as_diagnostics_add(judging->diagnostics,
-                       &(struct as_diagnostic){.file = path, .message = message});
-    return reason;
-}
-
-/* The `max` of a schedule replaces that of the target, and may be above it. */
-static enum as_policy_reason judge_schedules(const struct judging *judging)
-{
-    const struct as_target_config *target = judging->ruleset->targets[0];
-    const int32_t most = judging->settings->objects.max_size;
-    for (size_t i = 0; most > 0 && i < target->schedule_count; i++) {
-        const struct as_schedule *schedule = &target->schedules[i];
-        char path[64];
-        if (!schedule->has_max || schedule->max <= most)
-            continue;
-        (void)snprintf(path, sizeof(path), "spec.target.schedules[%zu].max", i);
-        return policies_refuse(judging, AS_POLICY_LIMIT_EXCEEDED, path,
-                               "%" PRId32 " is above %" PRId32
-                               ", the largest size that the administrator "
-                               "allows (`objects.max_size`)",
-                               schedule->max, most);
-    }
-    return AS_POLICY_READY;
-}
-
-static enum as_policy_reason judge_address(const struct judging *judging)
-{
-    const struct as_target_config *target = judging->ruleset->targets[0];
-    const struct as_object_settings *objects = &judging->settings->objects;
-    if (target->kind == &as_target_kind_kubernetes && !is_kind_allowed(objects, target))
-        return policies_refuse(
-            judging, AS_POLICY_KIND_NOT_ALLOWED, "spec.target.kubernetes",
-            "policies may scale Deployment, StatefulSet, ReplicaSet and "
-            "ReplicationController by `scale`; the administrator allows other kinds and "
-            "fields by `objects.kinds`");
-    if (target->kind != &as_target_kind_kubernetes &&
-        !is_group_allowed(objects, judging->namespace, target))
-        return policies_refuse(
-            judging, AS_POLICY_GROUP_NOT_ALLOWED, "spec.target.nodeGroup",
-            "policies of namespace %s may not scale this node group; the administrator "
-            "allows node groups by `objects.node_groups`",
-            judging->namespace);
-    if (objects->max_size > 0 && target->bounds.max > objects->max_size)
-        return policies_refuse(judging, AS_POLICY_LIMIT_EXCEEDED, "spec.target.max",
-                               "%" PRId32 " is above %" PRId32
-                               ", the largest size that the administrator "
-                               "allows (`objects.max_size`)",
-                               target->bounds.max, objects->max_size);
-    return judge_schedules(judging);
-}
-
-static enum as_policy_reason judge_rules(const struct judging *judging)
-{
-    const struct as_object_settings *objects = &judging->settings->objects;
-    const struct as_ruleset *ruleset = judging->ruleset;
-    if (ruleset->rule_count > objects->rules_per_policy)
-        return policies_refuse(judging, AS_POLICY_LIMIT_EXCEEDED, "spec.rules",
-                               "%zu rules; the administrator allows %" PRIu32 " in a policy "
-                               "(`objects.rules_per_policy`)",
-                               ruleset->rule_count, objects->rules_per_policy);
-    if (policy_has_query(ruleset) && !objects->prometheus.url &&
-        !objects->allows_unrestricted_queries)
-        return policies_refuse(
-            judging, AS_POLICY_QUERIES_NOT_ALLOWED, "spec.rules",
-            "policies may not query: the administrator has not set "
-            "`objects.prometheus`, which limits queries to the policy's namespace");
-    for (size_t i = 0; i < ruleset->rule_count; i++) {
-        const struct as_rule *rule = ruleset->rules[i];
-        char path[64];
-        if (rule->every_us == 0 || rule->every_us >= objects->min_every_us)
-            continue;
-        (void)snprintf(path, sizeof(path), "spec.rules[%zu].every", i);
-        return policies_refuse(judging, AS_POLICY_LIMIT_EXCEEDED, path,
-                               "shorter than %" PRId64
-                               "s, the shortest time that the administrator allows "
-                               "(`objects.min_every`)",
-                               objects->min_every_us / AS_US_PER_S);
-    }
-    return AS_POLICY_READY;
-}
-
-/*
- * What holds for all policies, whatever they say: they may be stricter than `defaults`, and not
- * less strict. Alerts must have the label of the policy's namespace.
- */
-
-static void tighten_approval(const struct as_approval_config *least, struct as_rule *rule)
-{
-    struct content_hash hash;
-    if (!least->is_set || (rule->approval.is_set && rule->approval.above <= least->above &&
-                           rule->approval.for_us <= least->for_us))
-        return;
-    if (!rule->approval.is_set || rule->approval.above > least->above)
-        rule->approval.above = least->above;
-    if (!rule->approval.is_set || rule->approval.for_us > least->for_us)
-        rule->approval.for_us = least->for_us;
-    rule->approval.is_set = true;
-    hash = content_hash_begin(); /* an approval is bound to its terms */
-    content_hash_add(&hash, (const char *)rule->digest.bytes, sizeof(rule->digest.bytes));
-    content_hash_add(&hash, (const char *)&rule->approval.above, sizeof(rule->approval.above));
-    content_hash_add(&hash, (const char *)&rule->approval.for_us, sizeof(rule->approval.for_us));
-    rule->digest = content_hash_end_digest(&hash);
-}
-
-static void add_namespace_matcher(const char *label, const char *namespace, struct as_rule *rule)
-{
-    rule->matchers =
-        as_xrealloc_array(rule->matchers, rule->matcher_count + 1, sizeof(*rule->matchers));
-    rule->matchers[rule->matcher_count++] = (struct as_matcher){
-        .name = as_xstrdup(label), .value = as_xstrdup(namespace), .op = AS_MATCHER_EQUAL};
-    rule->is_confined = true;
-}
-
-static void tighten(const struct as_settings *settings, const char *namespace,
-                    struct as_ruleset *ruleset)
-{
-    const struct as_object_settings *objects = &settings->objects;
-    ruleset->targets[0]->dry_run = ruleset->targets[0]->dry_run || settings->defaults.dry_run;
-    for (size_t i = 0; i < ruleset->rule_count; i++) {
-        struct as_rule *rule = ruleset->rules[i];
-        tighten_approval(&settings->defaults.approval, rule);
-        if (objects->enforces_namespace_label && !rule->is_always)
-            add_namespace_matcher(objects->namespace_label, namespace, rule);
-    }
-}
-
-static bool policy_is_shadow(const char *text, size_t size)
-{
-    static const struct tree_part mode[] = {{.name = "mode"}, {0}};
-    static const struct tree_part parts[] = {{.name = "spec", .parts = mode}, {0}};
-    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
-    struct as_error ignored = AS_ERROR_INIT;
-    if (tree_parse(&tree, text, size, parts, &ignored) != 0)
-        return false;
-    const char *word = tree_find_text(tree_find(tree.root, "spec"), "mode");
-    return word && strcmp(word, "Shadow") == 0;
-}
-
-/* Compiles and judges. The rule set is NULL unless the policy is valid. */
-static enum as_policy_reason policies_judge(const struct as_settings *settings,
-                                            const char *namespace, const char *text, size_t size,
-                                            struct as_ruleset **ruleset_out,
-                                            struct as_diagnostics *diagnostics)
-{
-    struct as_settings own = *settings; /* whether a policy may query is judged later */
-    const struct as_object_settings *objects = &settings->objects;
-    if (objects->prometheus.url || !objects->allows_unrestricted_queries)
-        own.prometheus.url = "of tenants";
-    *ruleset_out = NULL;
-    if (as_policy_compile(&own, text, size, ruleset_out, diagnostics) != 0)
-        return AS_POLICY_INVALID;
-    const struct judging judging = {settings, namespace, *ruleset_out, diagnostics};
-    enum as_policy_reason reason = judge_address(&judging);
-    if (reason == AS_POLICY_READY)
-        reason = judge_rules(&judging);
-    if (reason != AS_POLICY_READY) {
-        *ruleset_out = as_ruleset_free(*ruleset_out);
-        return reason;
-    }
-    tighten(settings, namespace, *ruleset_out);
-    return policy_is_shadow(text, size) ? AS_POLICY_SHADOW : AS_POLICY_READY;
-}
-
-enum as_policy_reason as_policy_judge(const struct as_settings *settings, const char *text,
-                                      size_t size, struct as_diagnostics *diagnostics)
-{
-    static const struct tree_part names[] = {{.name = "namespace"}, {0}};
-    static const struct tree_part parts[] = {{.name = "metadata", .parts = names}, {0}};
-    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
-    AS_CLEANUP(as_ruleset_free_p) struct as_ruleset *ruleset = NULL;
-    struct as_error error = AS_ERROR_INIT;
-    if (tree_parse(&tree, text, size, parts, &error) != 0) {
-        as_diagnostics_add(diagnostics, &(struct as_diagnostic){.file = "", .message = error.text});
-        return AS_POLICY_INVALID;
-    }
-    const char *namespace = tree_find_text(tree_find(tree.root, "metadata"), "namespace");
-    return policies_judge(settings, namespace ? namespace : "default", text, size, &ruleset,
-                          diagnostics);
-}
 
 /* "spec.rules[0].every: shorter than ..." in lines. */
 static char *print_errors(struct as_diagnostics *diagnostics)
@@ -1010,8 +763,8 @@ static void compile_entry(struct as_policy_set *set, struct policy_entry *entry)
     struct as_ruleset *ruleset = NULL;
     free(entry->judgement);
     if (entry->policy.text) {
-        entry->judged = policies_judge(set->settings, entry->policy.namespace, entry->policy.text,
-                                       entry->policy.text_size, &ruleset, &diagnostics);
+        entry->judged = policy_judge(set->settings, entry->policy.namespace, entry->policy.text,
+                                     entry->policy.text_size, &ruleset, &diagnostics);
         entry->judgement = print_errors(&diagnostics);
     } else if (entry->is_crowded) {
         entry->judged = AS_POLICY_LIMIT_EXCEEDED;
@@ -1462,17 +1215,10 @@ static void end_waits(struct as_policy_set *set, as_mono_time now)
 {
     struct policy_entry *entry, *next;
     TAILQ_FOREACH_SAFE (entry, &set->waiting, in_waiting, next) {
-        struct as_error ignored = AS_ERROR_INIT; /* the text was read before */
-        bool is_changed;
         if (entry->former && now.us - entry->broken.us >= AS_POLICY_KEEP_US)
             mark_dirty(set, entry);
-        if (!entry->pending || now.us - entry->taken.us < AS_POLICY_SLOW_US)
-            continue;
-        AS_CLEANUP(as_free_p) char *text = entry->pending;
-        const size_t size = entry->pending_size;
-        entry->pending = NULL;
-        if (as_policy_set_put(set, text, size, now, &is_changed, &ignored) != 0)
-            abort();
+        if (entry->pending && now.us - entry->taken.us >= AS_POLICY_SLOW_US)
+            entry_replace(set, entry, take_pending(set, entry), now);
     }
 }
 

@@ -396,6 +396,22 @@ Test(policy_set, a_policy_that_changes_too_often_is_slow)
     as_policy_set_free(set);
 }
 
+/* The object was deleted while its last change waited, and the list comes in pages. */
+Test(policy_set, a_change_that_waits_does_not_keep_what_is_gone)
+{
+    const struct as_settings settings = make_settings();
+    struct as_policy_set *set = as_policy_set_new();
+    int removed = 0;
+    for (int generation = 1; generation <= 8; generation++)
+        (void)put_object(set, "shop", "web", 1, generation, "", TARGET, RULE);
+    as_policy_set_begin_list(set, NULL);
+    const struct as_policy_join late = {&settings, &no_files, {10 * AS_US_PER_S}, true};
+    cr_expect_eq(as_policy_set_join(set, &late)->targets[0]->policy->generation, 8);
+    cr_expect(as_policy_set_end_list(set, NULL, count_removed, &removed));
+    cr_expect_eq(removed, 1);
+    as_policy_set_free(set);
+}
+
 /* The spec of each policy is as large as it may be. */
 static void put_large(struct as_policy_set *set, const char *namespace, int number, int generation)
 {
@@ -431,6 +447,28 @@ Test(policy_set, the_text_of_a_namespace_is_limited)
     (void)join(set, &settings, &no_files, 0);
     cr_reason(set, "flood/p0", AS_POLICY_QUERIES_NOT_ALLOWED, "");
     cr_reason(set, "flood/p39", AS_POLICY_QUERIES_NOT_ALLOWED, "");
+    as_policy_set_free(set);
+}
+
+Test(policy_set, the_text_of_changes_that_wait_is_limited_too)
+{
+    struct as_settings settings = make_settings();
+    settings.objects.max_policies = 1000;
+    settings.objects.rules_per_policy = 50;
+    struct as_policy_set *set = as_policy_set_new();
+    for (int i = 0; i < 20; i++)
+        for (int generation = 1; generation <= 8; generation++)
+            put_large(set, "flood", i, generation);
+    const struct as_policy_join late = {&settings, &no_files, {10 * AS_US_PER_S}, true};
+    (void)as_policy_set_join(set, &late);
+    cr_reason(set, "flood/p0", AS_POLICY_QUERIES_NOT_ALLOWED, "");
+    cr_reason(set, "flood/p19", AS_POLICY_LIMIT_EXCEEDED, "of namespace flood more than 8 MiB");
+
+    /* The next list has the object again, and there is room now. */
+    now.us = AS_US_PER_MIN;
+    put_large(set, "flood", 19, 8);
+    (void)as_policy_set_join(set, &late);
+    cr_reason(set, "flood/p19", AS_POLICY_QUERIES_NOT_ALLOWED, "");
     as_policy_set_free(set);
 }
 
