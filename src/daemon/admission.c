@@ -214,6 +214,7 @@ static int admission_keep_certificate(struct daemon_admission *admission, struct
                                                          .is_leader = admission_may_write,
                                                          .changed = admission_on_certificate,
                                                          .context = admission};
+    admission->certificate = as_webhook_certificate_free(admission->certificate);
     admission->certificate = as_webhook_certificate_new(&config, access, env);
     return admission->tls ? 0 : admission_use_nobodys(admission, error);
 }

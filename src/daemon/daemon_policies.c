@@ -25,6 +25,7 @@
 #define JOIN_SOON_US  (100 * AS_US_PER_MS) /* for changes that come together */
 #define JOIN_EVERY_US (500 * AS_US_PER_MS)
 #define AWAIT_US      (15 * AS_US_PER_S)
+#define RESTART_US    (30 * AS_US_PER_S) /* after a kubeconfig that cannot be used */
 
 static as_mono_time policies_get_now(void)
 {
@@ -79,6 +80,7 @@ static void record_removed(void *context, const struct as_scaling_policy *policy
 {
     const struct daemon *daemon = context;
     as_log(AS_LOG_INFO, "a scaling policy is gone", AS_F("policy", policy->id));
+    as_policy_reports_on_removed(daemon->policies.reports, policy->id);
     if (daemon->shell && !daemon->failed)
         as_shell_record_policy(daemon->shell,
                                &(struct as_policy_record){.event = AS_POLICY_REMOVED,
@@ -150,8 +152,9 @@ static void on_list_end(void *context, const char *namespace)
     if (as_policy_set_end_list(policies->set, namespace, record_removed, daemon) ||
         !policies->has_synced)
         policies_plan(daemon);
-    if (*policies->error)
-        as_log(AS_LOG_INFO, "scaling policies are watched again");
+    if (*policies->error == '\0' || !as_policy_watch_is_synced(policies->watch))
+        return; /* a namespace may still fail */
+    as_log(AS_LOG_INFO, "scaling policies are watched again");
     *policies->error = '\0';
 }
 
@@ -285,6 +288,8 @@ void daemon_policies_join(struct daemon *daemon)
     policies->earliest.us = policies_get_now().us + JOIN_EVERY_US;
     policies->due = as_policy_set_get_deadline(policies->set);
     evtimer_del(policies->timer);
+    if (!policies->watch && policies->due.us > policies_get_now().us + RESTART_US)
+        policies->due.us = policies_get_now().us + RESTART_US;
     if (policies->due.us != AS_MONO_NEVER.us)
         daemon_arm(policies->timer, policies->due.us - policies_get_now().us);
 }
@@ -300,6 +305,8 @@ void daemon_on_policies_timer(evutil_socket_t fd, short what, void *context)
         daemon_arm(policies->timer, policies->due.us - now.us);
         return;
     }
+    if (!policies->watch)
+        daemon_policies_restart(daemon);
     daemon_policies_join(daemon);
     if (daemon->source)
         as_query_checks_start(daemon->query_checks, daemon->config, daemon_get_rules(daemon),
@@ -328,12 +335,6 @@ int daemon_policies_start(struct daemon *daemon, struct as_error *error)
     daemon_policies_stop(daemon);
     if (!settings->objects.is_enabled)
         return 0;
-    const int status = as_kube_access_new(&access, env, &policies->access, error);
-    if (status != 0) {
-        as_error_wrap(error, "objects: cluster default");
-        return status;
-    }
-    as_kube_client_init(&policies->client, env, policies->access);
     if (!policies->set) {
         policies->set = as_policy_set_new();
         policies->reports = as_policy_reports_new();
@@ -341,6 +342,12 @@ int daemon_policies_start(struct daemon *daemon, struct as_error *error)
         policies->has_synced = false;
     }
     drop_unselected(daemon);
+    const int status = as_kube_access_new(&access, env, &policies->access, error);
+    if (status != 0) {
+        as_error_wrap(error, "objects: cluster default");
+        return status;
+    }
+    as_kube_client_init(&policies->client, env, policies->access);
     policies->started = policies_get_now();
     policies->schema = as_policy_definition_start(&policies->client, on_definition, daemon);
     policies->writer = as_policy_status_writer_new(&policies->client, on_status_written, daemon);
@@ -350,6 +357,13 @@ int daemon_policies_start(struct daemon *daemon, struct as_error *error)
     policies->watch = as_policy_watch_start(&policies->client, &settings->objects,
                                             daemon_get_seed(), &policies_listener, daemon);
     return 0;
+}
+
+void daemon_policies_restart(struct daemon *daemon)
+{
+    struct as_error error = AS_ERROR_INIT;
+    if (daemon_policies_start(daemon, &error) != 0)
+        on_watch_failed(daemon, error.text);
 }
 
 void daemon_policies_stop(struct daemon *daemon)

@@ -233,6 +233,8 @@ void daemon_policies_note_others(struct daemon *daemon, const char *target,
                                  const struct as_other *others, size_t count);
 /* Begins the watch anew, by the present configuration. */
 int daemon_policies_start(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+/* The same; a failure is logged, and it is tried again later. */
+void daemon_policies_restart(struct daemon *daemon);
 void daemon_policies_stop(struct daemon *daemon); /* the watch; what is known stays */
 /* A reload without `objects`: no policy is in force. The engine still has their rules. */
 void daemon_policies_disable(struct daemon *daemon);

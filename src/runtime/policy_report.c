@@ -331,7 +331,10 @@ static struct policy_entry *report_new(struct as_policy_reports *reports, const 
 static void entry_begin(struct policy_entry *entry, const char *uid)
 {
     free(entry->uid);
+    free(entry->target);
     entry->uid = as_xstrdup(uid);
+    entry->target = NULL;
+    entry->target_of = NULL;
     entry->sent = (struct status_digest){0};
     entry->sent_at.us = INT64_MIN;
     entry->is_confirmed = false;
@@ -369,6 +372,13 @@ void as_policy_reports_on_object(struct as_policy_reports *reports, const char *
         (!entry->scaled_at.set || scaled_at.us > entry->scaled_at.at.us))
         entry->scaled_at = (as_maybe_time){true, scaled_at};
     entry_set_due(reports, entry, true);
+}
+
+void as_policy_reports_on_removed(struct as_policy_reports *reports, const char *id)
+{
+    struct policy_entry *entry = report_find(reports, id);
+    if (entry)
+        entry_forget(reports, entry);
 }
 
 void as_policy_reports_on_written(struct as_policy_reports *reports, const char *namespace,
@@ -1100,10 +1110,6 @@ static void look_at(struct as_policy_reports *reports, struct policy_entry *entr
     const struct as_scaling_policy *policy = as_policy_set_find(set, entry->id);
     const bool is_judged = policy && !as_str_is_empty(policy->message);
     entry_set_due(reports, entry, policy && !is_judged);
-    if (!policy) {
-        entry_forget(reports, entry);
-        return;
-    }
     TAILQ_REMOVE(&reports->round, entry, in_round);
     TAILQ_INSERT_TAIL(&reports->round, entry, in_round);
     if (is_judged && as_str_equal(policy->uid, entry->uid))

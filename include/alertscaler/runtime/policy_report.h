@@ -34,6 +34,9 @@ struct as_policy_reports *as_policy_reports_free(struct as_policy_reports *repor
  * and UID is ignored. */
 void as_policy_reports_on_object(struct as_policy_reports *reports, const char *text, size_t size);
 
+/* The object is gone. */
+void as_policy_reports_on_removed(struct as_policy_reports *reports, const char *id);
+
 /* Of a decision, an action or a change of a target's state: the policy is looked at in the next
  * step. Other effects are ignored. */
 void as_policy_reports_on_effect(struct as_policy_reports *reports, const struct as_effect *effect,
@@ -62,7 +65,7 @@ typedef void as_policy_report_fn(void *context, const struct as_scaling_policy *
                                  const struct as_policy_block *block);
 
 /* Looks at the policies that had an effect, and at others in turn. To be called several times a
- * second while we lead. Policies that the set no longer has are forgotten. */
+ * second while we lead. */
 void as_policy_reports_step(struct as_policy_reports *reports, const struct as_policy_set *set,
                             const struct as_view *view, as_policy_report_fn *write, void *context);
 

@@ -608,6 +608,8 @@ Test(policy_report, forgets_removed_policies_and_their_successors_begin_anew)
 {
     start("", QUERY_RULE);
     cr_expect(as_policy_set_remove(set, "shop", "web"));
+    as_policy_reports_on_removed(reports, "shop/web");
+    as_policy_reports_on_removed(reports, "shop/other"); /* not known */
     join();
     look();
     successor++;
