@@ -23,7 +23,6 @@
 #include "cluster_read.h"
 #include "http_call.h"
 
-#define SCHEMA_ANNOTATION AS_POLICY_GROUP "/schema"
 #define APPLY_DEFINITION                                                                           \
     "apply the definition of this program: alertscaler schema crd | kubectl apply --server-side "  \
     "-f -"
@@ -92,14 +91,14 @@ static void compare_schema(struct policy_check *check, const json_t *definition)
 {
     const json_t *annotations =
         json_object_get(json_object_get(definition, "metadata"), "annotations");
-    const char *text = json_string_value(json_object_get(annotations, SCHEMA_ANNOTATION));
+    const char *text = json_string_value(json_object_get(annotations, AS_POLICY_SCHEMA_ANNOTATION));
     int64_t schema;
     char message[512];
     if (!text || as_number_parse_i64(text, strlen(text), &schema) != 0)
         (void)snprintf(message, sizeof(message),
                        "the definition has no annotation `%s`, so the API server may drop keys of "
                        "policies: %s",
-                       SCHEMA_ANNOTATION, APPLY_DEFINITION);
+                       AS_POLICY_SCHEMA_ANNOTATION, APPLY_DEFINITION);
     else if (schema < AS_POLICY_SCHEMA)
         (void)snprintf(message, sizeof(message),
                        "the definition has schema %lld, this program has schema %d, so the API "
