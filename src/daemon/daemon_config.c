@@ -512,10 +512,11 @@ static void reload_shell(struct daemon *daemon, struct as_config *old,
 
 static void restart_policies(struct daemon *daemon)
 {
-    if (daemon->config->settings.objects.is_enabled)
-        daemon_policies_restart(daemon);
-    else
+    struct as_error error = AS_ERROR_INIT;
+    if (!daemon->config->settings.objects.is_enabled)
         daemon_policies_disable(daemon);
+    else if (daemon_policies_start(daemon, &error) != 0)
+        as_log(AS_LOG_ERROR, "scaling policies cannot be watched", AS_F("error", error.text));
     daemon_policies_join(daemon);
 }
 

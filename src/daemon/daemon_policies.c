@@ -305,8 +305,9 @@ void daemon_on_policies_timer(evutil_socket_t fd, short what, void *context)
         daemon_arm(policies->timer, policies->due.us - now.us);
         return;
     }
-    if (!policies->watch)
-        daemon_policies_restart(daemon);
+    struct as_error error = AS_ERROR_INIT;
+    if (!policies->watch && daemon_policies_start(daemon, &error) == 0)
+        as_log(AS_LOG_INFO, "scaling policies are watched again");
     daemon_policies_join(daemon);
     if (daemon->source)
         as_query_checks_start(daemon->query_checks, daemon->config, daemon_get_rules(daemon),
@@ -357,13 +358,6 @@ int daemon_policies_start(struct daemon *daemon, struct as_error *error)
     policies->watch = as_policy_watch_start(&policies->client, &settings->objects,
                                             daemon_get_seed(), &policies_listener, daemon);
     return 0;
-}
-
-void daemon_policies_restart(struct daemon *daemon)
-{
-    struct as_error error = AS_ERROR_INIT;
-    if (daemon_policies_start(daemon, &error) != 0)
-        on_watch_failed(daemon, error.text);
 }
 
 void daemon_policies_stop(struct daemon *daemon)
