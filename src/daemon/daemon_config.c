@@ -510,6 +510,7 @@ static void reload_shell(struct daemon *daemon, struct as_config *old,
     daemon_messages_end_former(daemon);
 }
 
+/* A cluster that cannot be reached by this configuration has no new policies. */
 static void restart_policies(struct daemon *daemon)
 {
     struct as_error error = AS_ERROR_INIT;

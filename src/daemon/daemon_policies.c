@@ -25,7 +25,6 @@
 #define JOIN_SOON_US  (100 * AS_US_PER_MS) /* for changes that come together */
 #define JOIN_EVERY_US (500 * AS_US_PER_MS)
 #define AWAIT_US      (15 * AS_US_PER_S)
-#define RESTART_US    (30 * AS_US_PER_S) /* after a kubeconfig that cannot be used */
 
 static as_mono_time policies_get_now(void)
 {
@@ -288,8 +287,6 @@ void daemon_policies_join(struct daemon *daemon)
     policies->earliest.us = policies_get_now().us + JOIN_EVERY_US;
     policies->due = as_policy_set_get_deadline(policies->set);
     evtimer_del(policies->timer);
-    if (!policies->watch && policies->due.us > policies_get_now().us + RESTART_US)
-        policies->due.us = policies_get_now().us + RESTART_US;
     if (policies->due.us != AS_MONO_NEVER.us)
         daemon_arm(policies->timer, policies->due.us - policies_get_now().us);
 }
@@ -305,9 +302,6 @@ void daemon_on_policies_timer(evutil_socket_t fd, short what, void *context)
         daemon_arm(policies->timer, policies->due.us - now.us);
         return;
     }
-    struct as_error error = AS_ERROR_INIT;
-    if (!policies->watch && daemon_policies_start(daemon, &error) == 0)
-        as_log(AS_LOG_INFO, "scaling policies are watched again");
     daemon_policies_join(daemon);
     if (daemon->source)
         as_query_checks_start(daemon->query_checks, daemon->config, daemon_get_rules(daemon),

@@ -231,7 +231,7 @@ bool daemon_policies_are_awaited(const struct daemon *daemon) AS_MUST_USE;
 /* What else was found to scale a target. */
 void daemon_policies_note_others(struct daemon *daemon, const char *target,
                                  const struct as_other *others, size_t count);
-/* Begins the watch anew, by the present configuration. After a failure it is tried again later. */
+/* Begins the watch anew, by the present configuration. */
 int daemon_policies_start(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 void daemon_policies_stop(struct daemon *daemon); /* the watch; what is known stays */
 /* A reload without `objects`: no policy is in force. The engine still has their rules. */

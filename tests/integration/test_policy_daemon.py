@@ -341,24 +341,3 @@ def test_a_reload_follows_the_namespaces(spaces):
     daemon.notify(spaces.busy())
     eventually(lambda: spaces.sizes()["web"] == 4)
     eventually(lambda: spaces.get()["status"]["max"] == 8)
-
-
-def test_a_kubeconfig_that_cannot_be_used_is_tried_again(spaces, tmp_path):
-    """The last known policies stay in force until it can be used, and namespaces that are not selected any more leave at once."""
-    broken = tmp_path / "broken"
-    broken.write_text("{")
-    daemon = spaces.daemon(namespaces=[spaces.namespace, "other"])
-    spaces.apply(policy(spaces.namespace))
-    eventually(lambda: spaces.is_in_force(daemon))
-
-    def reload(**objects):
-        daemon.write_config({**daemon.config, "clusters": {"default": {"kubeconfig": str(broken)}},
-                             "objects": {**daemon.config["objects"], **objects}})
-        daemon.reload()
-    reload()
-    assert spaces.is_in_force(daemon) and "scaling policies cannot be watched" in daemon.process.log_text()
-    reload(namespaces=["other"])
-    assert not spaces.is_in_force(daemon)
-    reload()
-    broken.write_text(spaces.kubeconfig.read_text())
-    eventually(lambda: spaces.is_in_force(daemon), timeout=60, what="the watch works with the file as it is now")
