@@ -111,22 +111,27 @@ extern const struct as_command as_command_effects;
 extern const struct as_command as_command_explain;
 extern const struct as_command as_command_fire;
 extern const struct as_command as_command_init;
-extern const struct as_command as_command_kill_switch;
 extern const struct as_command as_command_log;
 extern const struct as_command as_command_log_verify;
 extern const struct as_command as_command_notify_test;
-extern const struct as_command as_command_pause;
-extern const struct as_command as_command_reload;
 extern const struct as_command as_command_replay;
-extern const struct as_command as_command_resume;
-extern const struct as_command as_command_scale;
 extern const struct as_command as_command_serve;
 extern const struct as_command as_command_status;
 extern const struct as_command as_command_test;
-extern const struct as_command as_command_floor;
-extern const struct as_command as_command_unlock;
-extern const struct as_command as_command_approve;
-extern const struct as_command as_command_deny;
+
+/* The rows of the commands by which an operator acts on a daemon. */
+enum as_operator_row {
+    AS_OPERATOR_PAUSE,
+    AS_OPERATOR_RESUME,
+    AS_OPERATOR_SCALE,
+    AS_OPERATOR_FLOOR,
+    AS_OPERATOR_UNLOCK,
+    AS_OPERATOR_APPROVE,
+    AS_OPERATOR_DENY,
+    AS_OPERATOR_RELOAD,
+    AS_OPERATOR_KILL_SWITCH
+};
+extern const struct as_command as_commands_of_operators[];
 
 extern const char *const as_output_choices[]; /* text, json */
 

@@ -234,19 +234,6 @@ static const struct as_option pause_options[] = {
     {0},
 };
 
-const struct as_command as_command_pause = {
-    .name = "pause",
-    .operands = "[TARGET]",
-    .summary = "Stops scaling for a while in a running daemon: one target, or all.",
-    .help =
-        "Alerts are still received, and decisions made and recorded. At the end of the pause the\n"
-        "alerts that still fire are decided again at once. A later pause of the same target\n"
-        "replaces this one, with --down and --up too.\n" OPERATOR_NEEDS,
-    .options = pause_options,
-    .operands_max = 1,
-    .run = pause_run,
-};
-
 /* --- resume: ends a pause --- */
 
 static int resume_run(const struct as_args *args)
@@ -261,18 +248,6 @@ static int resume_run(const struct as_args *args)
 static const struct as_option resume_options[] = {
     AS_OPTION_ALL,     AS_OPTION_REASON, AS_OPTION_URL, AS_OPTION_TOKEN_FILE,
     AS_OPTION_CA_FILE, AS_OPTION_OUTPUT, {0},
-};
-
-const struct as_command as_command_resume = {
-    .name = "resume",
-    .operands = "[TARGET]",
-    .summary = "Ends a pause: of one target, or that of all.",
-    .help =
-        "Alerts that still fire are decided again at once. A pause of all targets and pauses of\n"
-        "single targets end separately.\n" OPERATOR_NEEDS,
-    .options = resume_options,
-    .operands_max = 1,
-    .run = resume_run,
 };
 
 /* --- scale: sets a size by hand --- */
@@ -299,21 +274,6 @@ static const struct as_option scale_options[] = {
     AS_OPTION_CA_FILE,
     AS_OPTION_OUTPUT,
     {0},
-};
-
-const struct as_command as_command_scale = {
-    .name = "scale",
-    .operands = "TARGET SIZE",
-    .summary = "Sets a target's size through a running daemon, within its bounds.",
-    .help = "Locks and pauses do not prevent it. The target's cooldown begins; then the rules "
-            "continue.\n"
-            "The answer promises that the size will be set, even after a crash: `alertscaler log` "
-            "shows\n"
-            "the result.\n" OPERATOR_NEEDS,
-    .options = scale_options,
-    .operands_min = 2,
-    .operands_max = 2,
-    .run = scale_run,
 };
 
 /* --- floor: a size that a target does not go below, until its end --- */
@@ -352,20 +312,6 @@ static const struct as_option floor_options[] = {
     {0},
 };
 
-const struct as_command as_command_floor = {
-    .name = "floor",
-    .operands = "TARGET [SIZE]",
-    .summary = "Keeps a target at or above a size for a while, through a running daemon.",
-    .help =
-        "The size is raised at once if it is below, and rules do not lower it below the floor.\n"
-        "A floor above the target's max is refused. At its end the size stays; the rules\n"
-        "continue.\n" OPERATOR_NEEDS,
-    .options = floor_options,
-    .operands_min = 1,
-    .operands_max = 2,
-    .run = floor_run,
-};
-
 /* --- unlock: ends a target's locks --- */
 
 static int unlock_run(const struct as_args *args)
@@ -375,18 +321,6 @@ static int unlock_run(const struct as_args *args)
 
 static const struct as_option unlock_options[] = {
     AS_OPTION_REASON, AS_OPTION_URL, AS_OPTION_TOKEN_FILE, AS_OPTION_CA_FILE, AS_OPTION_OUTPUT, {0},
-};
-
-const struct as_command as_command_unlock = {
-    .name = "unlock",
-    .operands = "TARGET",
-    .summary = "Ends the locks that hold a target after an action.",
-    .help = "Ends the locks of both directions. Decisions that waited for them are made at "
-            "once.\n" OPERATOR_NEEDS,
-    .options = unlock_options,
-    .operands_min = 1,
-    .operands_max = 1,
-    .run = unlock_run,
 };
 
 /* --- approve, deny: answer a request for an approval --- */
@@ -415,32 +349,6 @@ static const struct as_option approve_options[] = {
     "and\n"                                                                                        \
     "the token the permission admin. Exit status 1 if the daemon refuses."
 
-const struct as_command as_command_approve = {
-    .name = "approve",
-    .operands = "ID",
-    .summary = "Lets a change happen that waits for an approval.",
-    .help = "The size is decided anew, and goes no further than the request says. An approval is "
-            "used\n"
-            "once.\n" APPROVE_NEEDS,
-    .options = approve_options,
-    .operands_min = 1,
-    .operands_max = 1,
-    .run = approve_run,
-};
-
-const struct as_command as_command_deny = {
-    .name = "deny",
-    .operands = "ID",
-    .summary = "Refuses a change that waits for an approval.",
-    .help = "The rule asks again after an hour at the earliest, or for another incident. An "
-            "approval that\n"
-            "is not used yet is taken back.\n" APPROVE_NEEDS,
-    .options = approve_options,
-    .operands_min = 1,
-    .operands_max = 1,
-    .run = deny_run,
-};
-
 /* --- reload: makes a running daemon reload its configuration --- */
 
 #define RELOAD_UNCHANGED "unchanged"
@@ -467,17 +375,6 @@ static int reload_run(const struct as_args *args)
 
 static const struct as_option reload_options[] = {
     AS_OPTION_URL, AS_OPTION_TOKEN_FILE, AS_OPTION_CA_FILE, {0}};
-
-const struct as_command as_command_reload = {
-    .name = "reload",
-    .operands = "",
-    .summary = "Makes a running daemon reload its configuration and rules.",
-    .help = "All or nothing: a file with errors changes nothing. Prints `reloaded`, or\n"
-            "`unchanged` if no file has changed. The daemon needs\n"
-            "--web.enable-admin-api; SIGHUP does the same without it.",
-    .options = reload_options,
-    .run = reload_run,
-};
 
 /* --- kill-switch: makes or removes the file of the kill switch --- */
 
@@ -541,15 +438,131 @@ static int kill_switch_run(const struct as_args *args)
 static const struct as_option kill_switch_options[] = {
     AS_OPTION_CONFIG_FILE("The configuration, whose kill_switch.file it is."), {0}};
 
-const struct as_command as_command_kill_switch = {
-    .name = "kill-switch",
-    .operands = "on [REASON] | off",
-    .summary = "Stops every action of the daemon on this machine at once, or lets it go on.",
-    .help =
-        "Makes the file that the configuration names as kill_switch.file, with REASON in it, or "
-        "removes\nthe file. It needs no credential, and works when rule files have errors.",
-    .options = kill_switch_options,
-    .operands_min = 1,
-    .operands_max = 2,
-    .run = kill_switch_run,
+/* --- the table --- */
+
+const struct as_command as_commands_of_operators[] = {
+    [AS_OPERATOR_PAUSE] =
+        {
+            .name = "pause",
+            .operands = "[TARGET]",
+            .summary = "Stops scaling for a while in a running daemon: one target, or all.",
+            .help = "Alerts are still received, and decisions made and recorded. At the end of the "
+                    "pause the\n"
+                    "alerts that still fire are decided again at once. A later pause of the same "
+                    "target\n"
+                    "replaces this one, with --down and --up too.\n" OPERATOR_NEEDS,
+            .options = pause_options,
+            .operands_max = 1,
+            .run = pause_run,
+        },
+    [AS_OPERATOR_RESUME] =
+        {
+            .name = "resume",
+            .operands = "[TARGET]",
+            .summary = "Ends a pause: of one target, or that of all.",
+            .help = "Alerts that still fire are decided again at once. A pause of all targets and "
+                    "pauses of\n"
+                    "single targets end separately.\n" OPERATOR_NEEDS,
+            .options = resume_options,
+            .operands_max = 1,
+            .run = resume_run,
+        },
+    [AS_OPERATOR_SCALE] =
+        {
+            .name = "scale",
+            .operands = "TARGET SIZE",
+            .summary = "Sets a target's size through a running daemon, within its bounds.",
+            .help =
+                "Locks and pauses do not prevent it. The target's cooldown begins; then the rules "
+                "continue.\n"
+                "The answer promises that the size will be set, even after a crash: `alertscaler "
+                "log` "
+                "shows\n"
+                "the result.\n" OPERATOR_NEEDS,
+            .options = scale_options,
+            .operands_min = 2,
+            .operands_max = 2,
+            .run = scale_run,
+        },
+    [AS_OPERATOR_FLOOR] =
+        {
+            .name = "floor",
+            .operands = "TARGET [SIZE]",
+            .summary = "Keeps a target at or above a size for a while, through a running daemon.",
+            .help =
+                "The size is raised at once if it is below, and rules do not lower it below the "
+                "floor.\n"
+                "A floor above the target's max is refused. At its end the size stays; the rules\n"
+                "continue.\n" OPERATOR_NEEDS,
+            .options = floor_options,
+            .operands_min = 1,
+            .operands_max = 2,
+            .run = floor_run,
+        },
+    [AS_OPERATOR_UNLOCK] =
+        {
+            .name = "unlock",
+            .operands = "TARGET",
+            .summary = "Ends the locks that hold a target after an action.",
+            .help = "Ends the locks of both directions. Decisions that waited for them are made at "
+                    "once.\n" OPERATOR_NEEDS,
+            .options = unlock_options,
+            .operands_min = 1,
+            .operands_max = 1,
+            .run = unlock_run,
+        },
+    [AS_OPERATOR_APPROVE] =
+        {
+            .name = "approve",
+            .operands = "ID",
+            .summary = "Lets a change happen that waits for an approval.",
+            .help = "The size is decided anew, and goes no further than the request says. An "
+                    "approval is "
+                    "used\n"
+                    "once.\n" APPROVE_NEEDS,
+            .options = approve_options,
+            .operands_min = 1,
+            .operands_max = 1,
+            .run = approve_run,
+        },
+    [AS_OPERATOR_DENY] =
+        {
+            .name = "deny",
+            .operands = "ID",
+            .summary = "Refuses a change that waits for an approval.",
+            .help =
+                "The rule asks again after an hour at the earliest, or for another incident. An "
+                "approval that\n"
+                "is not used yet is taken back.\n" APPROVE_NEEDS,
+            .options = approve_options,
+            .operands_min = 1,
+            .operands_max = 1,
+            .run = deny_run,
+        },
+    [AS_OPERATOR_RELOAD] =
+        {
+            .name = "reload",
+            .operands = "",
+            .summary = "Makes a running daemon reload its configuration and rules.",
+            .help = "All or nothing: a file with errors changes nothing. Prints `reloaded`, or\n"
+                    "`unchanged` if no file has changed. The daemon needs\n"
+                    "--web.enable-admin-api; SIGHUP does the same without it.",
+            .options = reload_options,
+            .run = reload_run,
+        },
+    [AS_OPERATOR_KILL_SWITCH] =
+        {
+            .name = "kill-switch",
+            .operands = "on [REASON] | off",
+            .summary =
+                "Stops every action of the daemon on this machine at once, or lets it go on.",
+            .help =
+                "Makes the file that the configuration names as kill_switch.file, with REASON in "
+                "it, or "
+                "removes\nthe file. It needs no credential, and works when rule files have errors.",
+            .options = kill_switch_options,
+            .operands_min = 1,
+            .operands_max = 2,
+            .run = kill_switch_run,
+        },
 };
