@@ -107,6 +107,7 @@ extern const struct as_command as_command_check;
 extern const struct as_command as_command_convert;
 extern const struct as_command as_command_convert_cluster_autoscaler;
 extern const struct as_command as_command_decide;
+extern const struct as_command as_command_diff;
 extern const struct as_command as_command_effects;
 extern const struct as_command as_command_explain;
 extern const struct as_command as_command_fire;

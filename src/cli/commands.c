@@ -539,6 +539,7 @@ static const struct as_command *const commands[] = {
     &as_command_serve,
     &as_command_check,
     &as_command_test,
+    &as_command_diff,
     &as_command_convert,
     &as_command_convert_cluster_autoscaler,
     &command_schema,
