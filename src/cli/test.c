@@ -1,6 +1,6 @@
 /*
- * `alertscaler test`: unit tests of rules (docs/testing.md), and their results as text, as JUnit's
- * XML, and as JSON. All files are read and checked before the first test runs.
+ * `alertscaler test`: unit tests of rules (docs/testing.md), and their results and coverage as
+ * text, as JUnit's XML, and as JSON. All files are read and checked before the first test runs.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -187,6 +187,363 @@ static void test_print_text(const struct test_file *file, bool colors, FILE *out
     fputc('\n', out);
 }
 
+/* --- coverage: the rules, gates and reasons that the tests reach --- */
+
+/*
+ * A gate or a reason counts if the rules of a test can lead to it: without an approval in the
+ * rules, nobody misses a test of `needs_approval`. Reasons that only the world outside gives, such
+ * as `unreachable`, count where a test reaches them. A rule counts once, although several test
+ * files may read it: it has the same name, and its target the same entry. A rule with `enabled:
+ * false` does not count.
+ */
+
+enum coverage_feature { /* of a rule set: what leads to gates and reasons */
+                        COVERAGE_ALL,
+                        COVERAGE_ALERTS, /* a rule with an alert */
+                        COVERAGE_UP,     /* a rule that may scale up */
+                        COVERAGE_DOWN,   /* a rule that may scale down */
+                        COVERAGE_DOWN_BY_ALERT,
+                        COVERAGE_VETO, /* such a rule, and another one for the target */
+                        COVERAGE_VALUE,
+                        COVERAGE_TRACK,
+                        COVERAGE_FIT,
+                        COVERAGE_TAKE,
+                        COVERAGE_HOLD,
+                        COVERAGE_GUARD,
+                        COVERAGE_BUDGET,
+                        COVERAGE_HELD, /* what the gate `holds` reads in a test */
+                        COVERAGE_APPROVAL,
+                        COVERAGE_DRY_RUN,
+                        COVERAGE_BEHAVIOR,
+                        COVERAGE_COOLDOWN,
+                        COVERAGE_ENFORCED_MIN,
+                        COVERAGE_ENFORCED_MAX,
+                        COVERAGE_ENFORCED, /* one of both */
+                        COVERAGE_SCHEDULE_END,
+                        COVERAGE_ROLLOUT,
+                        COVERAGE_MIN, /* above 0 */
+                        COVERAGE_INEFFECTIVE,
+                        COVERAGE_MAX_STEPS,
+                        COVERAGE_DISABLED,
+                        COVERAGE_TEMPLATE,
+                        COVERAGE_FEATURES
+};
+
+static const enum coverage_feature coverage_gates[AS_GATE_COUNT] = {
+    [AS_GATE_SWITCHED_OFF] = COVERAGE_MIN,  [AS_GATE_OUT_OF_BOUNDS] = COVERAGE_ENFORCED,
+    [AS_GATE_COMBINE] = COVERAGE_ALL,       [AS_GATE_STABILIZE] = COVERAGE_BEHAVIOR,
+    [AS_GATE_POLICIES] = COVERAGE_BEHAVIOR, [AS_GATE_BOUNDS] = COVERAGE_ALL,
+    [AS_GATE_COOLDOWN] = COVERAGE_COOLDOWN, [AS_GATE_HOLDS] = COVERAGE_HELD,
+    [AS_GATE_APPROVAL] = COVERAGE_APPROVAL, [AS_GATE_DRY_RUN] = COVERAGE_DRY_RUN,
+};
+
+static const struct {
+    enum as_reason reason;
+    enum coverage_feature feature;
+} coverage_reasons[] = {
+    {AS_REASON_SCALED, COVERAGE_ALL},
+    {AS_REASON_ABOVE_MAX, COVERAGE_ENFORCED_MAX},
+    {AS_REASON_BELOW_MIN, COVERAGE_ENFORCED_MIN},
+    {AS_REASON_SCHEDULE_ENDED, COVERAGE_SCHEDULE_END},
+    {AS_REASON_NO_CHANGE, COVERAGE_VALUE},
+    {AS_REASON_AT_MAX, COVERAGE_UP},
+    {AS_REASON_AT_MIN, COVERAGE_DOWN},
+    {AS_REASON_WITHIN_TOLERANCE, COVERAGE_TRACK},
+    {AS_REASON_STABILIZED, COVERAGE_BEHAVIOR},
+    {AS_REASON_RATE_LIMITED, COVERAGE_BEHAVIOR},
+    {AS_REASON_VETOED, COVERAGE_VETO},
+    {AS_REASON_HELD, COVERAGE_HOLD},
+    {AS_REASON_INEFFECTIVE, COVERAGE_INEFFECTIVE},
+    {AS_REASON_ROLLOUT_UNDER_WAY, COVERAGE_ROLLOUT},
+    {AS_REASON_METRIC_UNAVAILABLE, COVERAGE_VALUE},
+    {AS_REASON_COOLDOWN, COVERAGE_COOLDOWN},
+    {AS_REASON_GUARDED, COVERAGE_GUARD},
+    {AS_REASON_UNCONFIRMED, COVERAGE_DOWN_BY_ALERT},
+    {AS_REASON_BUDGET, COVERAGE_BUDGET},
+    {AS_REASON_NEEDS_APPROVAL, COVERAGE_APPROVAL},
+    {AS_REASON_NOT_APPROVED, COVERAGE_APPROVAL},
+    {AS_REASON_DRY_RUN, COVERAGE_DRY_RUN},
+    {AS_REASON_NO_GROUP, COVERAGE_FIT},
+    {AS_REASON_NO_ROOM, COVERAGE_TAKE},
+    {AS_REASON_UTILIZED, COVERAGE_TAKE},
+    {AS_REASON_DISABLED, COVERAGE_MIN},
+    {AS_REASON_NO_RULE, COVERAGE_ALERTS},
+    {AS_REASON_DUPLICATE, COVERAGE_ALERTS},
+    {AS_REASON_TARGET_NOT_ALLOWED, COVERAGE_TEMPLATE},
+    {AS_REASON_MAX_STEPS, COVERAGE_MAX_STEPS},
+    {AS_REASON_RULE_DISABLED, COVERAGE_DISABLED},
+};
+
+struct covered_rule {
+    const struct as_rule *rule;
+    bool is_reached;
+};
+
+struct coverage {
+    struct covered_rule *rules; /* by name */
+    size_t rule_count;
+    bool features[COVERAGE_FEATURES];
+    bool gates[AS_GATE_COUNT], reasons[AS_REASON_COUNT]; /* that are reached */
+};
+
+static void coverage_deinit(struct coverage *coverage)
+{
+    free(coverage->rules);
+}
+
+static bool coverage_may_shrink(const struct as_rule *rule)
+{
+    switch (rule->action.kind) {
+    case AS_ACTION_SCALE_DOWN:
+    case AS_ACTION_SCALE_TO:
+    case AS_ACTION_TRACK:
+    case AS_ACTION_PASS_THROUGH: return true;
+    case AS_ACTION_SCALE_UP:
+    case AS_ACTION_HOLD:
+    case AS_ACTION_KIND_COUNT: break;
+    }
+    return rule->on_resolved.kind != AS_ENDING_NOTHING;
+}
+
+static void coverage_add_rule(bool features[COVERAGE_FEATURES], const struct as_rule *rule)
+{
+    const struct as_action *action = &rule->action;
+    const bool is_down = coverage_may_shrink(rule), has_value = rule->source.kind != AS_SOURCE_NONE;
+    features[COVERAGE_ALERTS] |= !rule->is_always;
+    features[COVERAGE_UP] |= action->kind != AS_ACTION_SCALE_DOWN && action->kind != AS_ACTION_HOLD;
+    features[COVERAGE_DOWN] |= is_down;
+    features[COVERAGE_DOWN_BY_ALERT] |= action->kind == AS_ACTION_SCALE_DOWN && !rule->is_always &&
+                                        !has_value && !action->is_to && !action->is_take;
+    features[COVERAGE_VALUE] |= has_value;
+    features[COVERAGE_TRACK] |= action->kind == AS_ACTION_TRACK;
+    features[COVERAGE_FIT] |= action->is_fit;
+    features[COVERAGE_TAKE] |= action->is_take;
+    features[COVERAGE_HOLD] |= action->kind == AS_ACTION_HOLD;
+    features[COVERAGE_GUARD] |= rule->guard_kind == AS_GUARD_QUERY;
+    features[COVERAGE_APPROVAL] |= rule->approval.is_set;
+    features[COVERAGE_DRY_RUN] |= rule->dry_run;
+    features[COVERAGE_INEFFECTIVE] |= rule->ineffective_after > 0;
+    features[COVERAGE_MAX_STEPS] |= rule->max_steps > 0;
+}
+
+static void coverage_add_target(bool features[COVERAGE_FEATURES],
+                                const struct as_target_config *target)
+{
+    const struct as_bounds_config *bounds = &target->bounds;
+    features[COVERAGE_DRY_RUN] |= target->dry_run;
+    features[COVERAGE_BEHAVIOR] |= bounds->has_behavior;
+    features[COVERAGE_COOLDOWN] |= bounds->cooldown.up_us > 0 || bounds->cooldown.down_us > 0;
+    features[COVERAGE_ENFORCED_MIN] |= bounds->enforce_bounds;
+    features[COVERAGE_ENFORCED_MAX] |= bounds->enforce_bounds;
+    features[COVERAGE_ROLLOUT] |= bounds->rollout == AS_ROLLOUT_WAIT;
+    features[COVERAGE_MIN] |= bounds->min > 0;
+    features[COVERAGE_TEMPLATE] |= target->is_templated;
+    for (size_t i = 0; i < target->schedule_count; i++) {
+        const struct as_schedule *schedule = &target->schedules[i];
+        features[COVERAGE_ENFORCED_MIN] |= schedule->has_min;
+        features[COVERAGE_ENFORCED_MAX] |= as_schedule_is_zero(schedule);
+        features[COVERAGE_HOLD] |= schedule->hold != AS_WAYS_NONE;
+        features[COVERAGE_SCHEDULE_END] |= schedule->at_end != AS_SCHEDULE_KEEP;
+    }
+}
+
+struct coverage_target {
+    size_t wishes; /* rules that may want a size */
+    bool is_shrunk;
+};
+
+static void coverage_add_config(struct coverage *coverage, const struct as_config *config)
+{
+    const struct as_settings *settings = &config->settings;
+    const struct as_ruleset *ruleset = config->ruleset;
+    bool *features = coverage->features;
+    struct coverage_target *targets =
+        as_xcalloc(ruleset->target_count + 1, sizeof(struct coverage_target));
+    features[COVERAGE_ALL] = true;
+    features[COVERAGE_DRY_RUN] |= settings->dry_run;
+    features[COVERAGE_GUARD] |= settings->receiver.watchdog_count > 0;
+    features[COVERAGE_BUDGET] |=
+        settings->limits.actions_max > 0 || settings->limits.scale_down_milli_percent > 0;
+    for (size_t i = 0; i < ruleset->rule_count; i++) {
+        const struct as_rule *rule = ruleset->rules[i];
+        features[COVERAGE_DISABLED] |= !rule->enabled;
+        if (!rule->enabled)
+            continue;
+        coverage_add_rule(features, rule);
+        targets[rule->target->number].wishes += rule->action.kind != AS_ACTION_HOLD;
+        targets[rule->target->number].is_shrunk |= coverage_may_shrink(rule);
+    }
+    for (size_t i = 0; i < ruleset->target_count; i++) {
+        coverage_add_target(features, ruleset->targets[i]);
+        features[COVERAGE_VETO] |= targets[i].is_shrunk && targets[i].wishes > 1;
+    }
+    free(targets);
+    features[COVERAGE_ENFORCED] |=
+        features[COVERAGE_ENFORCED_MIN] || features[COVERAGE_ENFORCED_MAX];
+    features[COVERAGE_HELD] |=
+        features[COVERAGE_GUARD] || features[COVERAGE_BUDGET] || features[COVERAGE_DOWN_BY_ALERT];
+}
+
+static int coverage_compare_rules(const void *a, const void *b)
+{
+    const struct as_rule *x = ((const struct covered_rule *)a)->rule;
+    const struct as_rule *y = ((const struct covered_rule *)b)->rule;
+    const int order = strcmp(x->name, y->name);
+    return order ? order : as_digest_compare(&x->target->digest, &y->target->digest);
+}
+
+/* The same rule of several files becomes one. */
+static void coverage_merge_rules(struct coverage *coverage)
+{
+    size_t count = 0;
+    if (coverage->rule_count > 1)
+        qsort(coverage->rules, coverage->rule_count, sizeof(struct covered_rule),
+              coverage_compare_rules);
+    for (size_t i = 0; i < coverage->rule_count; i++) {
+        const struct covered_rule *rule = &coverage->rules[i];
+        if (count > 0 && coverage_compare_rules(&coverage->rules[count - 1], rule) == 0)
+            coverage->rules[count - 1].is_reached |= rule->is_reached;
+        else
+            coverage->rules[count++] = *rule;
+    }
+    coverage->rule_count = count;
+}
+
+static void coverage_add_file(struct coverage *coverage, const struct test_file *file)
+{
+    const struct as_ruleset *ruleset = file->tests->config->ruleset;
+    coverage_add_config(coverage, file->tests->config);
+    for (size_t i = 0; i < ruleset->rule_count; i++) {
+        struct covered_rule rule = {.rule = ruleset->rules[i]};
+        for (size_t k = 0; k < file->count; k++)
+            rule.is_reached |= file->results[k].reached.rules[i];
+        if (rule.rule->enabled)
+            coverage->rules[coverage->rule_count++] = rule;
+    }
+    for (size_t k = 0; k < file->count; k++) {
+        for (size_t i = 0; i < AS_GATE_COUNT; i++)
+            coverage->gates[i] |= file->results[k].reached.gates[i];
+        for (size_t i = 0; i < AS_REASON_COUNT; i++)
+            coverage->reasons[i] |= file->results[k].reached.reasons[i];
+    }
+}
+
+static struct coverage coverage_make(const struct test_file *files, size_t count)
+{
+    struct coverage coverage = {0};
+    size_t rule_count = 0;
+    for (size_t i = 0; i < count; i++)
+        rule_count += files[i].tests->config->ruleset->rule_count;
+    coverage.rules = as_xcalloc(rule_count + 1, sizeof(*coverage.rules));
+    for (size_t i = 0; i < count; i++)
+        coverage_add_file(&coverage, &files[i]);
+    coverage_merge_rules(&coverage);
+    return coverage;
+}
+
+/* The three lists in one form: the names that count, and whether a test reaches them. */
+struct coverage_list {
+    const char *title;
+    size_t count;
+    const char *(*get_name)(const struct coverage *coverage, size_t i); /* NULL: does not count */
+    bool (*is_reached)(const struct coverage *coverage, size_t i);
+};
+
+static const char *coverage_get_rule(const struct coverage *coverage, size_t i)
+{
+    return coverage->rules[i].rule->name;
+}
+
+static bool coverage_has_rule(const struct coverage *coverage, size_t i)
+{
+    return coverage->rules[i].is_reached;
+}
+
+static const char *coverage_get_gate(const struct coverage *coverage, size_t i)
+{
+    return coverage->gates[i] || coverage->features[coverage_gates[i]]
+               ? as_gate_get_word((enum as_gate)i)
+               : NULL;
+}
+
+static bool coverage_has_gate(const struct coverage *coverage, size_t i)
+{
+    return coverage->gates[i];
+}
+
+static const char *coverage_get_reason(const struct coverage *coverage, size_t i)
+{
+    bool is_possible = coverage->reasons[i];
+    for (size_t k = 0; k < AS_ARRAY_SIZE(coverage_reasons); k++)
+        is_possible |= coverage_reasons[k].reason == (enum as_reason)i &&
+                       coverage->features[coverage_reasons[k].feature];
+    return is_possible ? as_reason_get_word((enum as_reason)i) : NULL;
+}
+
+static bool coverage_has_reason(const struct coverage *coverage, size_t i)
+{
+    return coverage->reasons[i];
+}
+
+#define COVERAGE_LISTS 3
+
+static void coverage_make_lists(const struct coverage *coverage,
+                                struct coverage_list lists_out[COVERAGE_LISTS])
+{
+    lists_out[0] =
+        (struct coverage_list){"rules", coverage->rule_count, coverage_get_rule, coverage_has_rule};
+    lists_out[1] =
+        (struct coverage_list){"gates", AS_GATE_COUNT, coverage_get_gate, coverage_has_gate};
+    lists_out[2] = (struct coverage_list){"reasons", AS_REASON_COUNT, coverage_get_reason,
+                                          coverage_has_reason};
+}
+
+static void coverage_print_text(const struct coverage *coverage, FILE *out)
+{
+    struct coverage_list lists[COVERAGE_LISTS];
+    coverage_make_lists(coverage, lists);
+    fputs("\nCoverage:\n", out);
+    for (size_t k = 0; k < COVERAGE_LISTS; k++) {
+        size_t total = 0, reached = 0;
+        for (size_t i = 0; i < lists[k].count; i++) {
+            total += lists[k].get_name(coverage, i) != NULL;
+            reached += lists[k].is_reached(coverage, i);
+        }
+        fprintf(out, "  %s: the tests reach %zu of %zu\n", lists[k].title, reached, total);
+        for (size_t i = 0; i < lists[k].count; i++) {
+            const char *name = lists[k].get_name(coverage, i);
+            if (!name || lists[k].is_reached(coverage, i))
+                continue;
+            fputs("    not reached: ", out);
+            as_safe_text_put(out, name);
+            fputc('\n', out);
+        }
+    }
+}
+
+static void coverage_write(struct as_json_writer *json, const struct coverage *coverage)
+{
+    struct coverage_list lists[COVERAGE_LISTS];
+    coverage_make_lists(coverage, lists);
+    as_json_begin_object(json);
+    for (size_t k = 0; k < COVERAGE_LISTS; k++) {
+        as_json_write_key(json, lists[k].title);
+        as_json_begin_object(json);
+        for (int is_reached = 1; is_reached >= 0; is_reached--) {
+            as_json_write_key(json, is_reached ? "reached" : "not_reached");
+            as_json_begin_array(json);
+            for (size_t i = 0; i < lists[k].count; i++) {
+                const char *name = lists[k].get_name(coverage, i);
+                if (name && lists[k].is_reached(coverage, i) == (is_reached == 1))
+                    as_json_write_string(json, name);
+            }
+            as_json_end_array(json);
+        }
+        as_json_end_object(json);
+    }
+    as_json_end_object(json);
+}
+
 /* --- results for programs: JUnit's XML, as CI systems read it, and JSON --- */
 
 /* XML 1.0 cannot represent most control characters: they become '?', as does invalid UTF-8. */
@@ -352,11 +709,19 @@ static void write_test(struct as_json_writer *json, const struct test_result *re
     as_json_end_object(json);
 }
 
-static void test_print_json(const struct test_file *files, size_t count, FILE *out)
+/* `coverage` NULL: only the list of files. */
+static void test_print_json(const struct test_file *files, size_t count,
+                            const struct coverage *coverage, FILE *out)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(JSON_MAX);
     struct as_json_writer json;
     as_json_init(&json, &text, AS_JSON_ANY_ORDER);
+    if (coverage) {
+        as_json_begin_object(&json);
+        as_json_write_key(&json, "coverage");
+        coverage_write(&json, coverage);
+        as_json_write_key(&json, "files");
+    }
     as_json_begin_array(&json);
     for (size_t i = 0; i < count; i++) {
         as_json_begin_object(&json);
@@ -370,6 +735,8 @@ static void test_print_json(const struct test_file *files, size_t count, FILE *o
         as_json_end_object(&json);
     }
     as_json_end_array(&json);
+    if (coverage)
+        as_json_end_object(&json);
     as_buf_append_char(&text, '\n');
     as_safe_json_put(out, text.data, text.size);
 }
@@ -499,10 +866,28 @@ static bool test_wants_colors(void)
            strcmp(terminal, "dumb") != 0;
 }
 
+/* "3 tests passed", "1 of 3 tests failed" */
+static void test_print_count(const struct test_files *all, FILE *out)
+{
+    size_t count = 0, failed = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        count += all->files[i].count;
+        for (size_t k = 0; k < all->files[i].count; k++)
+            failed += all->files[i].results[k].failure_count > 0;
+    }
+    const char *plural = count == 1 ? "" : "s";
+    if (failed > 0)
+        fprintf(out, "%zu of %zu test%s failed\n", failed, count, plural);
+    else if (count > 0)
+        fprintf(out, "%zu test%s passed\n", count, plural);
+}
+
 static int run_all(const struct as_args *args, struct test_files *all,
                    struct as_regex *const *patterns, size_t count)
 {
     const bool is_json = as_args_wants_json(args), colors = !is_json && test_wants_colors();
+    const bool has_coverage = as_args_has(args, "coverage");
+    AS_CLEANUP(coverage_deinit) struct coverage coverage = {0};
     size_t test_run_files = 0;
     bool has_failed = false;
     for (size_t i = 0; i < all->count; i++) {
@@ -512,8 +897,14 @@ static int run_all(const struct as_args *args, struct test_files *all,
         if (!is_json)
             test_print_text(&all->files[i], colors, stdout);
     }
+    if (has_coverage)
+        coverage = coverage_make(all->files, all->count);
     if (is_json)
-        test_print_json(all->files, all->count, stdout);
+        test_print_json(all->files, all->count, has_coverage ? &coverage : NULL, stdout);
+    else
+        test_print_count(all, stdout);
+    if (has_coverage && !is_json)
+        coverage_print_text(&coverage, stdout);
     const int status = write_junit(args, all);
     if (status == 0 && test_run_files == 0) {
         (void)as_cli_fail(args, "no test of these files was run");
@@ -544,6 +935,7 @@ static const struct as_option test_options[] = {
      .value = "REGEX",
      .repeats = true,
      .help = "Only the tests whose names match; may be given several times"},
+    {.name = "coverage", .help = "Lists the rules, gates and reasons that no test reaches"},
     {.name = "junit", .value = "FILE", .help = "Writes the results as JUnit's XML too"},
     AS_OPTION_OUTPUT,
     {0},

@@ -323,6 +323,27 @@ static void note_why(const struct test_trace *trace, struct test_target *target,
     note_growth(target, record->output);
 }
 
+/* `combine` and `bounds` are in each trail. */
+static void note_reached(const struct test_trace *trace, const struct as_decision_record *record)
+{
+    struct test_reached *reached = &trace->result->reached;
+    const struct as_decision *decision = record->output;
+    reached->reasons[decision->reason] = true;
+    for (size_t i = 0; i < decision->trail_count; i++) {
+        const enum as_gate gate = decision->trail[i].gate;
+        const bool is_idle =
+            (gate == AS_GATE_COMBINE && !decision->rule) ||
+            (gate == AS_GATE_BOUNDS && !(decision->limited_by & (AS_LIMIT_MIN | AS_LIMIT_MAX)));
+        reached->gates[gate] = reached->gates[gate] || !is_idle;
+    }
+    for (size_t i = 0; i < record->input->proposal_count; i++) {
+        const char *name = record->input->proposals[i].rule;
+        const struct as_rule *rule = name ? as_ruleset_find_rule(trace->ruleset, name) : NULL;
+        if (rule)
+            reached->rules[rule->number] = true;
+    }
+}
+
 /* For the callbacks of a simulation; `context` is the trace. */
 static void test_trace_on_decision(void *context, as_wall_time at,
                                    const struct as_decision_record *record)
@@ -338,6 +359,7 @@ static void test_trace_on_decision(void *context, as_wall_time at,
     free(target->unit);
     target->unit = as_xstrdup(record->unit ? record->unit : "");
     note_why(trace, target, record);
+    note_reached(trace, record);
     struct as_buf line = start_line(trace, at);
     describe_decision(trace, record, &line);
     test_run_end_line(&target->lines, &line);
@@ -411,6 +433,8 @@ static void test_trace_on_notification(void *context, as_wall_time at,
         alert->has_outcome = true;
         alert->is_queued = outcome->is_queued;
         alert->outcome = outcome->reason;
+        if (!outcome->is_queued)
+            trace->result->reached.reasons[outcome->reason] = true;
         report_alert(trace, at, &notification->alerts[i], outcome);
     }
 }
@@ -695,6 +719,8 @@ void test_run(const struct as_rule_tests *tests, const struct as_rule_test *test
               struct test_result *result_out)
 {
     *result_out = (struct test_result){.test = test};
+    result_out->reached.rules =
+        as_xcalloc(tests->config->ruleset->rule_count + 1, sizeof(*result_out->reached.rules));
     struct run run = {
         .test = test,
         .trace = {.start = test->start, .ruleset = tests->config->ruleset, .result = result_out},
@@ -730,6 +756,7 @@ void test_result_deinit(struct test_result *result)
         free(failure->why);
     }
     free(result->failures);
+    free(result->reached.rules);
     for (size_t i = 0; i < result->unanswered_count; i++)
         free(result->unanswered[i]);
     *result = (struct test_result){0};

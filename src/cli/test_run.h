@@ -37,8 +37,16 @@ struct test_failure {
     char *why; /* of the last decision: its reason as a sentence, or its arithmetic; NULL: none */
 };
 
+/* What the decisions and alerts of a test came to: for the coverage. */
+struct test_reached {
+    bool gates[AS_GATE_COUNT]; /* that changed or held a size */
+    bool reasons[AS_REASON_COUNT];
+    bool *rules; /* that took part in a decision, by their index in the rule set */
+};
+
 struct test_result {
     const struct as_rule_test *test;
+    struct test_reached reached;
     struct test_failure *failures;
     size_t failure_count, failure_capacity;
     char *unanswered[TEST_QUERIES]; /* queries of rules that the test does not answer */

@@ -70,7 +70,7 @@ class Case(unittest.TestCase):
         return self.run_test("tests.yaml")
 
     def passes(self, body, more=""):
-        self.assertEqual(self.one(body, more), (0, "Unit Testing: tests.yaml\n  SUCCESS\n\n", ""))
+        self.assertEqual(self.one(body, more), (0, "Unit Testing: tests.yaml\n  SUCCESS\n\n1 test passed\n", ""))
 
     def fails(self, body, *lines):
         status, out, err = self.one(body)
@@ -654,6 +654,116 @@ class Reports(Case):
         self.assertEqual(status, 1)
         self.assertEqual(re.findall(r"^Unit Testing: (.*)\n  (\w+)", out, re.MULTILINE),
                          [("good.yaml", "SUCCESS"), ("tests.yaml", "FAILED")])
+
+
+    def test_the_number_of_tests(self):
+        self.write(TWO)
+        self.assertEqual(self.run_test("tests.yaml")[1].splitlines()[-1], "1 of 2 tests failed")
+        self.assertEqual(self.run_test("tests.yaml", "--run", "grows")[1].splitlines()[-1], "1 test passed")
+        self.assertEqual(self.run_test("tests.yaml", "--run", "shrinks")[1].splitlines()[-1], "1 of 1 test failed")
+        self.write(TWO.replace("outcome: stale", "outcome: queued"))
+        self.assertEqual(self.run_test("tests.yaml", "tests.yaml")[1].splitlines()[-1], "4 tests passed")
+
+
+class Coverage(Case):
+    RULES = """
+        targets:
+          web:
+            kubernetes: {kind: Deployment, namespace: shop, name: web}
+            min: 0
+            max: 7
+            cooldown: {up: 0s, down: 0s}
+        rules:
+          - {name: slow, match: ['alertname="Slow"'], target: web, scale_up: {by: 2}}
+          - {name: "odd", match: ['alertname="Odd"'], target: web, scale_up: {by: 1}}
+          - {name: off, match: ['alertname="Off"'], target: web, scale_up: {by: 1}, enabled: false}
+        """
+    TESTS = """
+        rule_files: [rules.yaml]
+        tests:
+          - name: grows
+            targets: {web: {replicas: 4}}
+            input: [{at: 0s, fire: {alertname: Slow}}]
+            expect: [{at: 0s, target: web, replicas: 6}]
+          - name: at its maximum
+            targets: {web: {replicas: 7}}
+            input: [{at: 0s, fire: {alertname: Slow}}]
+            expect: [{at: 0s, target: web, replicas: 7, reason: at_max}]
+        """
+
+    def cover(self, rules, *options, tests=TESTS):
+        self.write(rules, "rules.yaml")
+        self.write(tests)
+        status, out, err = self.run_test("tests.yaml", "--coverage", *options)
+        self.assertEqual((status, err), (0, ""), out)
+        return out
+
+    def read(self, rules, **more):
+        return json.loads(self.cover(rules, "-o", "json", **more))["coverage"]
+
+    def test_what_no_test_reaches(self):
+        self.assertEqual(self.cover(self.RULES), textwrap.dedent("""\
+            Unit Testing: tests.yaml
+              SUCCESS
+
+            2 tests passed
+
+            Coverage:
+              rules: the tests reach 1 of 2
+                not reached: odd
+              gates: the tests reach 2 of 2
+              reasons: the tests reach 2 of 5
+                not reached: no_rule
+                not reached: duplicate
+                not reached: rule_disabled
+            """))
+
+    def test_only_the_tests_that_run_count(self):
+        out = self.cover(self.RULES, "--run", "grows")
+        self.assertIn("  gates: the tests reach 1 of 2\n    not reached: bounds\n", out)
+        self.assertIn("    not reached: at_max\n", out)
+
+    def test_json_has_the_files_too(self):
+        document = json.loads(self.cover(self.RULES, "-o", "json"))
+        self.assertEqual(document["coverage"], {
+            "rules": {"reached": ["slow"], "not_reached": ["odd"]},
+            "gates": {"reached": ["combine", "bounds"], "not_reached": []},
+            "reasons": {"reached": ["scaled", "at_max"], "not_reached": ["no_rule", "duplicate", "rule_disabled"]},
+        })
+        self.assertEqual([file["file"] for file in document["files"]], ["tests.yaml"])
+
+    def test_what_the_rules_can_lead_to_counts(self):
+        for old, new, gates, reasons in (
+            ("min: 0", "min: 1", {"switched_off"}, {"disabled"}),
+            ("min: 0", "min: 0\n            enforce_bounds: true", {"out_of_bounds"}, {"above_max", "below_min"}),
+            ("min: 0", "min: 0\n            behavior: {scaleUp: {stabilizationWindowSeconds: 0}}", {"stabilize", "policies"},
+             {"stabilized", "rate_limited"}),
+            ("up: 0s", "up: 1s", {"cooldown"}, {"cooldown"}),
+            ("min: 0", "min: 0\n            approval: {above: 5}", {"approval"}, {"needs_approval", "not_approved"}),
+            ("min: 0", "min: 0\n            rollout: wait", set(), {"rollout_under_way"}),
+            ("scale_up: {by: 1}}", "scale_down: {by: 1}}", {"holds"}, {"at_min", "vetoed", "unconfirmed"}),
+            ("scale_up: {by: 1}}", "hold: down}", set(), {"held"}),
+            ("scale_up: {by: 1}}", "scale_up: {by: 1}, max_steps: 2}", set(), {"max_steps"}),
+        ):
+            with self.subTest(new=new):
+                coverage = self.read(self.RULES.replace(old, new, 1))
+                self.assertEqual(set(coverage["gates"]["not_reached"]), gates)
+                self.assertEqual(set(coverage["reasons"]["not_reached"]), reasons | {"no_rule", "duplicate", "rule_disabled"})
+
+    def test_a_rule_of_several_files_counts_once(self):
+        self.write(self.TESTS.replace("Slow", "Odd").replace("replicas: 6", "replicas: 5"), "odd.yaml")
+        self.write(self.RULES, "rules.yaml")
+        self.write(self.TESTS)
+        out = self.run_test("tests.yaml", "odd.yaml", "--coverage")[1]
+        self.assertIn("  rules: the tests reach 2 of 2\n", out)
+
+    def test_rules_of_one_name_in_different_files_are_different(self):
+        self.write(self.RULES.replace("min: 0", "min: 1"), "others.yaml")
+        self.write(self.TESTS.replace("[rules.yaml]", "[others.yaml]").replace("Slow", "Odd").replace("replicas: 6", "replicas: 5"), "odd.yaml")
+        self.write(self.RULES, "rules.yaml")
+        self.write(self.TESTS)
+        out = self.run_test("tests.yaml", "odd.yaml", "--coverage")[1]
+        self.assertIn("  rules: the tests reach 2 of 4\n    not reached: odd\n    not reached: slow\n", out)
 
 
 class Wrong(Case):
