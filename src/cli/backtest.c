@@ -145,15 +145,20 @@ static int backtest_check_target_options(const struct backtest *backtest, struct
 
     while ((text = as_args_find_next(backtest->args, "target", &at))) {
         const size_t size = strcspn(text, "=");
-        size_t i = 0;
-        while (i < ruleset->target_count && (strncmp(ruleset->targets[i]->name, text, size) != 0 ||
-                                             ruleset->targets[i]->name[size] != '\0'))
-            i++;
-        if (!text[size] || i == ruleset->target_count) {
-            as_error_set(error,
-                         text[size] ? "--target: the rules have no target \"%.*s\""
-                                    : "--target: \"%.*s\" is not NAME=QUERY",
-                         (int)size, text);
+        if (!text[size]) {
+            as_error_set(error, "--target: \"%s\" is not NAME=QUERY", text);
+            return -EINVAL;
+        }
+        AS_CLEANUP(as_free_p) char *name = as_xstrndup(text, size);
+        struct as_spelling spelling = as_spelling_begin(name);
+        bool is_known = false;
+        for (size_t i = 0; i < ruleset->target_count; i++) {
+            as_spelling_offer(&spelling, ruleset->targets[i]->name);
+            is_known = is_known || strcmp(ruleset->targets[i]->name, name) == 0;
+        }
+        AS_CLEANUP(as_free_p) char *hint = as_spelling_end(&spelling);
+        if (!is_known) {
+            as_error_set(error, "--target: the rules have no target \"%s\"%s", name, hint);
             return -EINVAL;
         }
     }

@@ -98,6 +98,8 @@ struct as_spelling {
 
 struct as_spelling as_spelling_begin(const char *asked);
 void as_spelling_offer(struct as_spelling *spelling, const char *name);
+/* `; did you mean "NAME"?`, or "" if no name is near: for free(). Frees the name. */
+char *as_spelling_end(struct as_spelling *spelling) AS_MUST_USE;
 
 size_t as_command_get_all(const struct as_command *const **commands_out);
 const struct as_command *as_command_find(const char *name); /* or NULL */

@@ -11,7 +11,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
-#include <alertscaler/base/str.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/log/record.h>
@@ -54,15 +54,27 @@ static bool schema_encode(const char *word, struct as_buf *out)
     return false;
 }
 
+static char *schema_suggest(const char *word)
+{
+    struct as_spelling spelling = as_spelling_begin(word);
+    for (size_t kind = 0; as_json_schema_words[kind]; kind++)
+        as_spelling_offer(&spelling, as_json_schema_words[kind]);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(schema_documents); i++)
+        as_spelling_offer(&spelling, schema_documents[i].word);
+    return as_spelling_end(&spelling);
+}
+
 static int schema_run(const struct as_args *args)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_JSON_SCHEMA_MAX);
     const char *word = args->operands[0];
-    if (!schema_encode(word, &text))
+    if (!schema_encode(word, &text)) {
+        AS_CLEANUP(as_free_p) char *hint = schema_suggest(word);
         return as_cli_fail(args,
                            "there is no schema `%s`: name config, rules, tests, web, decision, "
-                           "decision-answer, log or crd",
-                           word);
+                           "decision-answer, log or crd%s",
+                           word, hint);
+    }
     json_t *json = json_loadb(text.data, text.size, 0, NULL);
     if (!json || json_dumpf(json, stdout, JSON_INDENT(2)) != 0)
         return as_cli_fail(args, "cannot write the schema");
@@ -209,6 +221,25 @@ static void help_print_command(const struct as_command *command, FILE *out)
     command_print_option(&help, out);
 }
 
+static char *command_suggest(const char *name)
+{
+    static const struct {
+        const char *name, *ours;
+    } others[] = {{"top", "status --watch"}}; /* of other programs */
+    const struct as_command *const *commands;
+    const size_t count = as_command_get_all(&commands);
+    struct as_spelling spelling = as_spelling_begin(name);
+    for (size_t i = 0; i < count; i++)
+        as_spelling_offer(&spelling, commands[i]->name);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(others); i++) {
+        if (strcmp(name, others[i].name) != 0)
+            continue;
+        free(spelling.nearest);
+        spelling.nearest = as_xstrdup(others[i].ours);
+    }
+    return as_spelling_end(&spelling);
+}
+
 static int help_run(const struct as_args *args)
 {
     if (args->operand_count == 0) {
@@ -219,8 +250,10 @@ static int help_run(const struct as_args *args)
     snprintf(name, sizeof(name), "%s%s%s", args->operands[0], args->operand_count > 1 ? " " : "",
              args->operand_count > 1 ? args->operands[1] : "");
     const struct as_command *command = as_command_find(name);
-    if (!command)
-        return as_cli_fail(args, "there is no command \"%s\"", name);
+    if (!command) {
+        AS_CLEANUP(as_free_p) char *hint = command_suggest(name);
+        return as_cli_fail(args, "there is no command \"%s\"%s", name, hint);
+    }
     help_print_command(command, stdout);
     return AS_EXIT_OK;
 }
@@ -502,6 +535,17 @@ static void print_fish(void)
         print_fish_command(commands[i]);
 }
 
+static int completion_fail(const struct as_args *args)
+{
+    static const char *const shells[] = {"bash", "zsh", "fish"};
+    struct as_spelling spelling = as_spelling_begin(args->operands[0]);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(shells); i++)
+        as_spelling_offer(&spelling, shells[i]);
+    AS_CLEANUP(as_free_p) char *hint = as_spelling_end(&spelling);
+    return as_cli_fail(args, "there is no completion for \"%s\": expected bash, zsh or fish%s",
+                       args->operands[0], hint);
+}
+
 static int completion_run(const struct as_args *args)
 {
     if (strcmp(args->operands[0], "bash") == 0)
@@ -511,8 +555,7 @@ static int completion_run(const struct as_args *args)
     else if (strcmp(args->operands[0], "fish") == 0)
         print_fish();
     else
-        return as_cli_fail(args, "there is no completion for \"%s\": expected bash, zsh or fish",
-                           args->operands[0]);
+        return completion_fail(args);
     return AS_EXIT_OK;
 }
 
@@ -600,29 +643,10 @@ static const struct as_command *command_find_in_arguments(int argc, char **argv,
 
 static int command_fail_unknown(const char *name)
 {
-    static const struct {
-        const char *name, *ours;
-    } others[] = {{"top", "status --watch"}}; /* of other programs */
-    const char *nearest = NULL;
-    unsigned best = strlen(name) > 3 ? 3 : 2;
-
-    for (size_t i = 0; i < AS_ARRAY_SIZE(others); i++) {
-        if (strcmp(name, others[i].name) == 0) {
-            nearest = others[i].ours;
-            best = 0;
-        }
-    }
-    for (size_t i = 0; i < AS_ARRAY_SIZE(commands); i++) {
-        unsigned distance = as_str_distance(name, commands[i]->name);
-        if (distance < best) {
-            best = distance;
-            nearest = commands[i]->name;
-        }
-    }
-    fprintf(stderr, "alertscaler: unknown command \"%s\"", name);
-    if (nearest)
-        fprintf(stderr, ", did you mean \"%s\"?", nearest);
-    fputs("\nTry 'alertscaler help'.\n", stderr);
+    AS_CLEANUP(as_free_p) char *hint = command_suggest(name);
+    fputs("alertscaler: unknown command \"", stderr);
+    as_safe_text_put(stderr, name);
+    fprintf(stderr, "\"%s\nTry 'alertscaler help'.\n", hint);
     return AS_EXIT_USAGE;
 }
 
@@ -633,8 +657,9 @@ static int command_run(const struct as_command *command, int argc, char **argv,
     struct as_args args;
 
     if (as_args_parse(command, argc, argv, &args, &error) != 0) {
-        fprintf(stderr, "alertscaler %s: %s\nTry 'alertscaler %s --help'.\n", command->name,
-                error.text, command->name);
+        AS_CLEANUP(as_free_p) char *text = as_safe_text_take(as_xstrdup(error.text));
+        fprintf(stderr, "alertscaler %s: %s\nTry 'alertscaler %s --help'.\n", command->name, text,
+                command->name);
         return AS_EXIT_USAGE;
     }
     args.adapters = adapters;

@@ -472,6 +472,28 @@ json_t *http_call_ask(const struct as_args *args, const char *path, char **probl
     return NULL;
 }
 
+void http_suggest_target(const struct as_args *args, const char *target)
+{
+    AS_CLEANUP(as_free_p) char *problem = NULL;
+    int status;
+    json_t *json = http_call_ask(args, "/api/v1/targets", &problem, &status);
+    struct as_spelling spelling = as_spelling_begin(target);
+    const json_t *each;
+    size_t i;
+    json_array_foreach(json_object_get(json, "data"), i, each)
+    {
+        const char *name = json_string_value(json_object_get(each, "name"));
+        const char *id = json_string_value(json_object_get(each, "id"));
+        as_spelling_offer(&spelling, name ? name : "");
+        as_spelling_offer(&spelling, id ? id : "");
+    }
+    /* the same name is known, but is refused */
+    if (spelling.nearest && strcmp(spelling.nearest, target) != 0)
+        (void)as_cli_fail(args, "did you mean \"%s\"?", spelling.nearest);
+    free(spelling.nearest);
+    json_decref(json);
+}
+
 static void put_member(const json_t *object, const char *key, FILE *out)
 {
     const char *text = json_string_value(json_object_get(object, key));

@@ -49,6 +49,10 @@ int http_answer_refuse(const struct as_args *args, const struct http_answer *ans
 json_t *http_call_ask(const struct as_args *args, const char *path, char **problem_out,
                       int *status_out) AS_MUST_USE;
 
+/* Prints the known target with the most similar name on standard error. Nothing if no name is near,
+ * or if the daemon does not answer. */
+void http_suggest_target(const struct as_args *args, const char *target);
+
 /* Prints what follows an incident, by the API's document of a target: a line for each `next`. */
 void http_print_next(const json_t *target, FILE *out);
 

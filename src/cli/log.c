@@ -109,7 +109,11 @@ static int check_reason(const char *word, struct as_error *error)
 
     if (!word || strcmp(word, "queued") == 0 || as_reason_find(word, &reason))
         return 0;
-    as_error_set(error, "--reason: there is no reason code \"%s\"", word);
+    struct as_spelling spelling = as_spelling_begin(word);
+    for (int i = 0; i < AS_REASON_COUNT; i++)
+        as_spelling_offer(&spelling, as_reason_get_word((enum as_reason)i));
+    AS_CLEANUP(as_free_p) char *hint = as_spelling_end(&spelling);
+    as_error_set(error, "--reason: there is no reason code \"%s\"%s", word, hint);
     return -EINVAL;
 }
 
@@ -182,6 +186,37 @@ static bool find_word(const json_t *record, const struct place *places, size_t c
         }
     }
     return false;
+}
+
+static void offer_value(const json_t *value, struct as_spelling *spelling)
+{
+    size_t i;
+    const json_t *item;
+
+    if (json_is_string(value))
+        as_spelling_offer(spelling, json_string_value(value));
+    json_array_foreach(value, i, item)
+    {
+        if (json_is_string(item))
+            as_spelling_offer(spelling, json_string_value(item));
+    }
+}
+
+static void offer_words(const json_t *record, const struct place *places, size_t count,
+                        struct as_spelling *spelling)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct place *place = &places[i];
+        const json_t *object = place->in ? json_object_get(record, place->in) : record;
+        size_t j;
+        const json_t *item;
+        if (!place->list)
+            offer_value(json_object_get(object, place->key), spelling);
+        json_array_foreach(place->list ? json_object_get(object, place->list) : NULL, j, item)
+        {
+            offer_value(json_object_get(item, place->key), spelling);
+        }
+    }
 }
 
 static bool kind_matches(const struct log_filter *filter, const char *word)
@@ -471,13 +506,35 @@ struct log_run {
     const struct as_args *args;
     struct log_filter filter;
     bool json, colors, follow, is_terminal;
-    json_t *ids; /* the last printed id of each target name */
+    json_t *ids;                     /* the last printed id of each target name */
+    struct as_spelling target, rule; /* of the filter, while no record matches */
     struct log_repeats *repeats;
     bool is_bad; /* a line was not a record */
     uint64_t printed;
     uint64_t unknown; /* repeats that the filter cannot judge */
     struct log_overlap overlap;
 };
+
+/* The names of a record that does not match: one of them may be meant. */
+static void log_offer_names(struct log_run *log_run, const json_t *record)
+{
+    if (log_run->printed > 0)
+        return;
+    if (log_run->filter.target)
+        offer_words(record, target_places, AS_ARRAY_SIZE(target_places), &log_run->target);
+    if (log_run->filter.rule)
+        offer_words(record, rule_places, AS_ARRAY_SIZE(rule_places), &log_run->rule);
+}
+
+/* "no record has the rule "slwo"; did you mean "slow"?": only if a name is near. */
+static void log_suggest(const struct as_args *args, const char *what, const char *asked,
+                        struct as_spelling *spelling)
+{
+    const bool is_same = spelling->nearest && strcmp(spelling->nearest, asked) == 0;
+    AS_CLEANUP(as_free_p) char *hint = as_spelling_end(spelling);
+    if (*hint && !is_same)
+        (void)as_cli_fail(args, "no record matches the %s \"%s\"%s", what, asked, hint);
+}
 
 static void log_take_record(struct log_run *log_run, json_t *record, const char *line, size_t size)
 {
@@ -489,6 +546,7 @@ static void log_take_record(struct log_run *log_run, json_t *record, const char 
     others.rule = NULL;
     if (!log_filter_match(&log_run->filter, record, details)) {
         log_run->unknown += !details && log_filter_match(&others, record, details);
+        log_offer_names(log_run, record);
     } else {
         log_run->printed++;
         if (log_run->json) {
@@ -588,6 +646,8 @@ static int log_run(const struct as_args *args)
         log_files_find(args, &files, &error))
         return as_cli_fail(args, "%s", error.text);
     int status = 0;
+    log.target = as_spelling_begin(log.filter.target ? log.filter.target : "");
+    log.rule = as_spelling_begin(log.filter.rule ? log.filter.rule : "");
     log.ids = json_object();
     log.repeats = log_repeats_new();
     for (size_t i = 0; !status && i < files.count; i++) {
@@ -597,6 +657,12 @@ static int log_run(const struct as_args *args)
     log_files_deinit(&files);
     json_decref(log.ids);
     log_repeats_free(log.repeats);
+    if (status == 0 && log.printed == 0) {
+        log_suggest(args, "target", log.filter.target, &log.target);
+        log_suggest(args, "rule", log.filter.rule, &log.rule);
+    }
+    free(log.target.nearest);
+    free(log.rule.nearest);
     if (status)
         return as_cli_fail(args, "%s", error.text);
     if (log.unknown > 0)

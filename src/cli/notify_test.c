@@ -9,6 +9,7 @@
 
 #include <event2/event.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/safe_text.h>
@@ -102,11 +103,15 @@ static void send_all(const struct as_args *args, const struct as_settings *setti
 static int fail_unknown(const struct as_args *args, const struct as_settings *settings)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf names = AS_BUF_INIT(BODY_MAX);
-    for (size_t i = 0; i < settings->notify_count; i++)
+    struct as_spelling spelling = as_spelling_begin(args->operands[0]);
+    for (size_t i = 0; i < settings->notify_count; i++) {
         as_buf_printf(&names, "%s%s", i ? ", " : "", settings->notify[i].name);
-    return as_cli_fail(args, "there is no receiver \"%s\" under `notify`; there %s %s",
+        as_spelling_offer(&spelling, settings->notify[i].name);
+    }
+    AS_CLEANUP(as_free_p) char *hint = as_spelling_end(&spelling);
+    return as_cli_fail(args, "there is no receiver \"%s\" under `notify`; there %s %s%s",
                        args->operands[0], settings->notify_count > 1 ? "are" : "is",
-                       names.size > 0 ? names.data : "none");
+                       names.size > 0 ? names.data : "none", hint);
 }
 
 static int notify_test_run(const struct as_args *args)

@@ -138,35 +138,13 @@ static struct as_buf print_body(json_t *document)
     return body;
 }
 
-/* For free(); NULL: the daemon knows no similar target, or does not tell. */
-static char *operator_find_nearest(const struct as_args *args, const char *target)
-{
-    AS_CLEANUP(as_free_p) char *problem = NULL;
-    int status;
-    json_t *json = http_call_ask(args, "/api/v1/targets", &problem, &status);
-    struct as_spelling spelling = as_spelling_begin(target);
-    const json_t *each;
-    size_t i;
-    json_array_foreach(json_object_get(json, "data"), i, each)
-    {
-        as_spelling_offer(&spelling, operator_get_text(each, "name"));
-        as_spelling_offer(&spelling, operator_get_text(each, "id"));
-    }
-    if (spelling.nearest && strcmp(spelling.nearest, target) == 0)
-        as_free_p(&spelling.nearest); /* a name that is known, but is refused */
-    json_decref(json);
-    return spelling.nearest;
-}
-
 /* `target`: NULL if the command is about none. Returns AS_EXIT_NO. */
 static int operator_refuse(const struct as_args *args, const struct http_answer *answer,
                            const char *target)
 {
     const int status = http_answer_refuse(args, answer);
-    AS_CLEANUP(as_free_p)
-    char *nearest = target && answer->status == 404 ? operator_find_nearest(args, target) : NULL;
-    if (nearest)
-        (void)as_cli_fail(args, "did you mean \"%s\"?", nearest);
+    if (target && answer->status == 404)
+        http_suggest_target(args, target);
     return status;
 }
 

@@ -170,7 +170,7 @@ static int unknown_option(const struct scan *scan, const char *name, size_t size
         }
     }
     if (best <= 1 + size / 4)
-        as_error_set(scan->error, "unknown option --%s, did you mean --%s?", copy, nearest);
+        as_error_set(scan->error, "unknown option --%s; did you mean --%s?", copy, nearest);
     else
         as_error_set(scan->error, "unknown option --%s", copy);
     return -EINVAL;
@@ -184,12 +184,17 @@ static int check_choice(const struct scan *scan, const struct as_option *option,
         if (strcmp(*choice, value) == 0)
             return 0;
     }
+    struct as_spelling spelling = as_spelling_begin(value);
     as_error_set(scan->error, "--%s: \"%s\" is not one of", option->name, value);
     for (const char *const *choice = option->choices; *choice; choice++) {
         size_t used = strlen(scan->error->text);
         snprintf(scan->error->text + used, sizeof(scan->error->text) - used, "%s %s",
                  choice == option->choices ? "" : ",", *choice);
+        as_spelling_offer(&spelling, *choice);
     }
+    AS_CLEANUP(as_free_p) char *hint = as_spelling_end(&spelling);
+    const size_t used = strlen(scan->error->text);
+    snprintf(scan->error->text + used, sizeof(scan->error->text) - used, "%s", hint);
     return -EINVAL;
 }
 
@@ -373,6 +378,14 @@ void as_spelling_offer(struct as_spelling *spelling, const char *name)
     spelling->distance = distance;
 }
 
+char *as_spelling_end(struct as_spelling *spelling)
+{
+    char *hint = spelling->nearest ? as_xasprintf("; did you mean \"%s\"?", spelling->nearest)
+                                   : as_xstrdup("");
+    as_free_p(&spelling->nearest);
+    return hint;
+}
+
 int as_cli_fail(const struct as_args *args, const char *format, ...)
 {
     char *text = NULL;
@@ -448,15 +461,28 @@ struct as_engine_config rules_get_engine_config(const struct as_config *config)
     return as_engine_config_make(&config->settings, SEED);
 }
 
-static bool rules_is_known(const struct as_ruleset *ruleset, const char *name)
+/* 0; -ENOENT with an error. */
+static int rules_find_target(const struct as_ruleset *ruleset, const char *name,
+                             struct as_error *error)
 {
+    struct as_spelling spelling = as_spelling_begin(name);
     if (strchr(name, '/')) /* an id */
-        return true;
+        return 0;
     for (size_t i = 0; i < ruleset->target_count; i++) {
-        if (strcmp(ruleset->targets[i]->name, name) == 0 && !ruleset->targets[i]->is_templated)
-            return true;
+        if (ruleset->targets[i]->is_templated)
+            continue;
+        as_spelling_offer(&spelling, ruleset->targets[i]->name);
+        if (strcmp(ruleset->targets[i]->name, name) == 0) {
+            free(spelling.nearest);
+            return 0;
+        }
     }
-    return false;
+    AS_CLEANUP(as_free_p) char *hint = as_spelling_end(&spelling);
+    as_error_set(error,
+                 "--replicas: the rules have no target \"%s\" (one with a template is named by "
+                 "its id)%s",
+                 name, hint);
+    return -ENOENT;
 }
 
 int rules_set_replicas(const struct as_args *args, const struct as_ruleset *ruleset,
@@ -474,13 +500,8 @@ int rules_set_replicas(const struct as_args *args, const struct as_ruleset *rule
             return -EINVAL;
         }
         AS_CLEANUP(as_free_p) char *name = as_xstrndup(text, (size_t)(equals - text));
-        if (!rules_is_known(ruleset, name)) {
-            as_error_set(error,
-                         "--replicas: the rules have no target \"%s\" (one with a template "
-                         "is named by its id)",
-                         name);
+        if (rules_find_target(ruleset, name, error) != 0)
             return -EINVAL;
-        }
         as_simulation_set_size(simulation, name, (int32_t)size);
     }
     return 0;

@@ -664,6 +664,8 @@ static int status_run(const struct as_args *args)
     const int status = status_print(args, stdout, &problem);
     if (problem)
         (void)as_cli_fail(args, "%s", problem);
+    if (status == AS_EXIT_NO && args->operand_count > 0)
+        http_suggest_target(args, args->operands[0]);
     return status;
 }
 

@@ -52,16 +52,52 @@ class Commands(unittest.TestCase):
         for arguments, hint in (
             (["decid"], b'did you mean "decide"?'),
             (["xyzzy"], b'unknown command "xyzzy"'),
-            (["top"], b'unknown command "top", did you mean "status --watch"?\n'),
+            (["top"], b'unknown command "top"; did you mean "status --watch"?\n'),
             (["lgo"], b'did you mean "log"?'),
             (["cat"], b'unknown command "cat"\n'),
             (["version", "--outptu=json"], b"did you mean --output?"),
-            (["version", "--output=yaml"], b'"yaml" is not one of text, json'),
+            (["version", "--output=yaml"], b'"yaml" is not one of text, json\n'),
+            (["version", "--output=jsno"], b'"jsno" is not one of text, json; did you mean "json"?\n'),
+            (["help", "sattus"], b'there is no command "sattus"; did you mean "status"?\n'),
+            (["help", "cat"], b'there is no command "cat"\n'),
+            (["schema", "rule"], b'log or crd; did you mean "rules"?\n'),
+            (["completion", "bsh"], b'expected bash, zsh or fish; did you mean "bash"?\n'),
+            (["log", "--reason=scald"], b'there is no reason code "scald"; did you mean "scaled"?\n'),
+            (["a\x1b[31mb"], b'unknown command "a\\x1b[31mb"\n'),
+            (["version", "--a\x1b[31mb"], b'unknown option --a\\x1b[31mb\n'),
             (["decide", "file"], b'unexpected argument "file"'),
         ):
             done = run(*arguments)
             self.assertEqual((done.returncode, done.stdout), (2, b""), arguments)
             self.assertIn(hint, done.stderr)
+
+    def test_log_suggests_a_name_if_nothing_matches(self):
+        log = str(ROOT / "tests/golden/log/actions.jsonl")
+        for arguments, status, said in (
+            (["--target=wbe"], 1, 'alertscaler log: no record matches the target "wbe"; did you mean "web"?\n'),
+            (["--rule=bsuy"], 1, 'alertscaler log: no record matches the rule "bsuy"; did you mean "busy"?\n'),
+            (["--target=far-from-all"], 1, ""),
+            (["--target=web", "--until=2020-01-01"], 1, ""),
+            (["--target=web"], 0, ""),
+        ):
+            done = run("log", log, *arguments)
+            self.assertEqual((done.returncode, done.stderr.decode()), (status, said), arguments)
+
+    def test_other_names_are_suggested_too(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            (path / "alertscaler.yaml").write_text("rule_files: [rules.yaml]\nprometheus: {url: 'http://127.0.0.1:1'}\n"
+                                                   "notify: [{name: slack, webhook: {url: 'http://127.0.0.1:1'}, on: [failed]}]\n", encoding="utf-8")
+            (path / "rules.yaml").write_text("targets: {web: {kubernetes: {kind: Deployment, namespace: shop, name: web}, max: 9}}\n",
+                                             encoding="utf-8")
+            for arguments, said in (
+                (["notify", "test", "slcak"], 'under `notify`; there is slack; did you mean "slack"?\n'),
+                (["backtest", "--rules=rules.yaml", "--prometheus=http://127.0.0.1:1", "--from=1h", "--target=wbe=up"],
+                 'the rules have no target "wbe"; did you mean "web"?\n'),
+            ):
+                done = run(*arguments, cwd=folder)
+                self.assertEqual(done.returncode, 2, done)
+                self.assertIn(said, done.stderr.decode())
 
     def test_version_names_the_libraries(self):
         text, answer = run("--version"), json.loads(run("version", "-o", "json").stdout)

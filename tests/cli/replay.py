@@ -531,7 +531,8 @@ rules:
         for arguments, said in (
             (["--replicas=workers"], "is not NAME=N"),
             (["--replicas=workers=-1"], "is not NAME=N"),
-            (["--replicas=nix=1"], 'no target "nix"'),
+            (["--replicas=nix=1"], 'no target "nix" (one with a template is named by its id)\n'),
+            (["--replicas=wrokers=1"], 'no target "wrokers" (one with a template is named by its id); did you mean "workers"?\n'),
             (["--target=workers"], "--payload is about no log"),
             (["--rules=/does/not/exist"], "given twice"),
         ):

@@ -396,6 +396,16 @@ def test_status_of_nobody(played):
     assert done.stderr == "alertscaler status: HTTP 404: no such target: x\n"
 
 
+def test_status_of_a_target_that_is_nearly_known(played):
+    def answer(request):
+        if request.path == "/api/v1/targets":
+            return 200, {}, {"status": "success", "data": [target(name="checkout")]}
+        return 404, {}, {"status": "error", "errorType": "not_found", "error": "no such target: chekout"}
+    played.answer = answer
+    assert played.run("status", "chekout").stderr == \
+        'alertscaler status: HTTP 404: no such target: chekout\nalertscaler status: did you mean "checkout"?\n'
+
+
 def test_status_says_when_something_is_left_out(played):
     played.answer = 200, {}, {"status": "success", "data": [], "warnings": ["results truncated due to limit"]}
     assert "results truncated due to limit" in played.run("status").stderr

@@ -81,9 +81,9 @@ Test(options, forms_that_are_accepted)
 
 Test(options, mistakes_are_told)
 {
-    check("--colour=red north", "unknown option --colour, did you mean --color?");
-    check("--verbos north", "unknown option --verbos, did you mean --verbose?");
-    check("--hlep", "unknown option --hlep, did you mean --help?");
+    check("--colour=red north", "unknown option --colour; did you mean --color?");
+    check("--verbos north", "unknown option --verbos; did you mean --verbose?");
+    check("--hlep", "unknown option --hlep; did you mean --help?");
     check("--something.else north", "unknown option --something.else");
     check("-x north", "unknown option -x");
     check("--color=blue north", "--color: \"blue\" is not one of red, green");
