@@ -12,6 +12,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/safe_text.h>
+#include <alertscaler/base/str.h>
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/log/record.h>
@@ -182,7 +183,7 @@ static void help_print_commands(FILE *out)
     size_t count = as_command_get_all(&commands);
 
     fputs("alertscaler scales Kubernetes workloads and node groups by Alertmanager's alerts.\n\n"
-          "Usage: alertscaler COMMAND [OPTION...]\n\n"
+          "Usage: alertscaler [--context NAME] COMMAND [OPTION...]\n\n"
           "Commands:\n",
           out);
     for (size_t i = 0; i < count; i++)
@@ -672,9 +673,27 @@ static int command_run(const struct as_command *command, int argc, char **argv,
     return status;
 }
 
+#define GLOBAL_MAX 2 /* --context NAME */
+
+/* --context may also stand before the command. Its arguments, which are taken out of `argv`. */
+static int command_take_global(int *argc_io, char **argv, char *global_out[GLOBAL_MAX])
+{
+    int count = 0;
+    if (*argc_io > 1 && as_str_starts_with(argv[1], "--context="))
+        count = 1;
+    else if (*argc_io > 2 && strcmp(argv[1], "--context") == 0)
+        count = 2;
+    memcpy(global_out, argv + 1, (size_t)count * sizeof(*argv));
+    memmove(argv + 1, argv + 1 + count, (size_t)(*argc_io - count) * sizeof(*argv));
+    *argc_io -= count;
+    return count;
+}
+
 int as_cli_main(int argc, char **argv, const struct as_adapters *adapters)
 {
     static char help[] = "help", version[] = "version";
+    char *global[GLOBAL_MAX];
+    const int global_count = command_take_global(&argc, argv, global);
     int words = 1;
 
     if (argc < 2) {
@@ -688,7 +707,11 @@ int as_cli_main(int argc, char **argv, const struct as_adapters *adapters)
     const struct as_command *command = command_find_in_arguments(argc, argv, &words);
     if (!command)
         return command_fail_unknown(argv[1]);
-    int status = command_run(command, argc - 1 - words, argv + 1 + words, adapters);
+    /* behind the words of the command there is room for what was taken out */
+    memmove(argv + 1 + words + global_count, argv + 1 + words,
+            (size_t)(argc - 1 - words) * sizeof(*argv));
+    memcpy(argv + 1 + words, global, (size_t)global_count * sizeof(*argv));
+    int status = command_run(command, argc - 1 - words + global_count, argv + 1 + words, adapters);
     /* A failed write is a failed command. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "alertscaler %s: cannot write the output\n", command->name);

@@ -137,7 +137,7 @@ static void print_argument(const char *text)
 /* Prints how long the incident stays open, and how to end it. */
 static void fire_after_print(const struct fire_after *after)
 {
-    static const char *const same[] = {"receiver", "url", "token-file", "ca-file"};
+    static const char *const same[] = {"receiver", "context", "url", "token-file", "ca-file"};
     const struct as_args *args = after->args;
     int64_t expiry_s = after->expiry_s;
     char expiry[AS_DURATION_SIZE];

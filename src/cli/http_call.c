@@ -24,6 +24,8 @@
 #include <alertscaler/port/http.h>
 #include <alertscaler/runtime/version.h>
 
+#include "client_file.h"
+
 /*
  * An event loop that runs only during a request.
  */
@@ -185,13 +187,50 @@ int http_session_get_status(const struct http_session *session)
 #define CA_FILE_MAX        ((size_t)1024 * 1024)
 #define EXPLANATION_MAX    2048
 
-static const char *find_setting(const struct as_args *args, const char *option, const char *name)
+static const char *get_nonempty(const char *name)
 {
-    const char *given = as_args_get(args, option);
-    if (given)
-        return given;
     const char *value = getenv(name);
     return as_str_is_empty(value) ? NULL : value;
+}
+
+/* Where a request goes, and with what. Borrows from the arguments and the file. */
+struct http_daemon {
+    struct client_file file;
+    const char *url, *token_file, *ca_file; /* NULL: none */
+};
+
+static void http_daemon_deinit(struct http_daemon *daemon)
+{
+    client_file_deinit(&daemon->file);
+}
+
+static int http_daemon_find(const struct as_args *args, struct http_daemon *daemon,
+                            struct as_error *error)
+{
+    const char *name = as_args_get(args, "context"), *url = as_args_get(args, "url");
+    const char *token_file = as_args_get(args, "token-file"),
+               *ca_file = as_args_get(args, "ca-file");
+    const struct client_context *context = NULL;
+    int status = 0;
+    if (name && url) {
+        as_error_set(error, "either --context or --url, not both");
+        return -EINVAL;
+    }
+    url = url || name ? url : get_nonempty("ALERTSCALER_URL");
+    if (!url) /* a file with errors does not matter where it is not used */
+        status = client_file_load(&daemon->file, error);
+    if (!url && status == 0)
+        status = client_file_find(&daemon->file, name, &context, error);
+    if (status != 0)
+        return status;
+    daemon->url = context ? context->url : url ? url : DEFAULT_URL;
+    daemon->token_file = token_file ? token_file
+                         : context  ? context->token_file
+                                    : get_nonempty("ALERTSCALER_TOKEN_FILE");
+    daemon->ca_file = ca_file   ? ca_file
+                      : context ? context->ca_file
+                                : get_nonempty("ALERTSCALER_CA_FILE");
+    return 0;
 }
 
 struct place {
@@ -265,14 +304,13 @@ static int read_token(const char *path, char **token_out, struct as_error *error
     return 0;
 }
 
-static int make_headers(const struct as_args *args, bool has_body, struct curl_slist **headers_out,
+static int make_headers(const char *token_file, bool has_body, struct curl_slist **headers_out,
                         struct as_error *error)
 {
     struct curl_slist *headers = NULL;
-    const char *path = find_setting(args, "token-file", "ALERTSCALER_TOKEN_FILE");
-    if (path) {
+    if (token_file) {
         AS_CLEANUP(as_free_p) char *token = NULL;
-        const int status = read_token(path, &token, error);
+        const int status = read_token(token_file, &token, error);
         if (status != 0)
             return status;
         AS_CLEANUP(as_free_p) char *line = as_xasprintf("Authorization: Bearer %s", token);
@@ -350,19 +388,20 @@ static int perform(const struct place *place, const char *ca_pem, struct curl_sl
 int http_call_run(const struct as_args *args, const char *path, const struct as_buf *body,
                   struct http_answer *answer_out, struct as_error *error)
 {
-    const char *address = find_setting(args, "url", "ALERTSCALER_URL");
+    AS_CLEANUP(http_daemon_deinit) struct http_daemon daemon = {0};
     AS_CLEANUP(place_deinit) struct place place = {0};
-    const char *ca_file = find_setting(args, "ca-file", "ALERTSCALER_CA_FILE");
     AS_CLEANUP(as_free_p) char *ca_pem = NULL;
     size_t ca_size;
     struct curl_slist *headers = NULL;
-    int status = find_place(address ? address : DEFAULT_URL, path, &place, error);
+    int status = http_daemon_find(args, &daemon, error);
     if (status == 0)
-        status = make_headers(args, body != NULL, &headers, error);
-    if (status == 0 && ca_file) {
-        status = as_file_read_input(ca_file, CA_FILE_MAX, &ca_pem, &ca_size);
+        status = find_place(daemon.url, path, &place, error);
+    if (status == 0)
+        status = make_headers(daemon.token_file, body != NULL, &headers, error);
+    if (status == 0 && daemon.ca_file) {
+        status = as_file_read_input(daemon.ca_file, CA_FILE_MAX, &ca_pem, &ca_size);
         if (status != 0)
-            as_error_set_errno(error, status, "%s", ca_file);
+            as_error_set_errno(error, status, "%s", daemon.ca_file);
     }
     if (status == 0)
         status = perform(&place, ca_pem, headers, body, answer_out, error);

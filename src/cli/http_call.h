@@ -17,8 +17,10 @@
 #include "cli.h"
 
 /*
- * One synchronous HTTP request to a running daemon. Address and token: --url and --token-file, else
- * ALERTSCALER_URL and ALERTSCALER_TOKEN_FILE, else http://localhost:9096 without a token.
+ * One synchronous HTTP request to a running daemon. Its address: --url, else --context, else
+ * ALERTSCALER_URL, else the current context of the client file, else http://localhost:9096. With a
+ * context, token and CA are those of the context, so that no other daemon gets a token; else those
+ * of ALERTSCALER_TOKEN_FILE and ALERTSCALER_CA_FILE. --token-file and --ca-file replace both.
  */
 
 #define HTTP_CALL_BODY_MAX ((size_t)64 * 1024 * 1024)
@@ -56,10 +58,15 @@ void http_suggest_target(const struct as_args *args, const char *target);
 /* Prints what follows an incident, by the API's document of a target: a line for each `next`. */
 void http_print_next(const json_t *target, FILE *out);
 
+/* Two rows. */
 #define AS_OPTION_URL                                                                              \
+    {.name = "context",                                                                            \
+     .value = "NAME",                                                                              \
+     .help = "the daemon: a context of ~/.config/alertscaler/config.yaml"},                        \
     {                                                                                              \
         .name = "url", .value = "URL",                                                             \
-        .help = "the daemon's address (default: $ALERTSCALER_URL, or http://localhost:9096)",      \
+        .help = "the daemon's address (default: $ALERTSCALER_URL, the current context, or "        \
+                "http://localhost:9096)",                                                          \
     }
 #define AS_OPTION_TOKEN_FILE                                                                       \
     {                                                                                              \

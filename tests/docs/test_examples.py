@@ -47,6 +47,8 @@ class Block:
             return "tests"
         if self.keys & {"targets", "rules"}:
             return "rules"
+        if "contexts" in self.keys:
+            return "client"
         if "groups" in self.keys:
             return "alerts"
         if "scrape_configs" in self.keys:
@@ -145,6 +147,15 @@ class Examples(unittest.TestCase):
 
     def test_configurations(self):
         self.try_blocks("configuration", ALERTSCALER, "check", "--syntax-only")
+
+    def test_client_files(self):
+        def put(block):
+            (self.folder / "alertscaler").mkdir(exist_ok=True)
+            (self.folder / "alertscaler/config.yaml").write_text(block.text, encoding="utf-8")
+            return block.text
+        # a request that nobody answers: an error of the file would be named first
+        self.try_blocks("client", "sh", "-c", f"XDG_CONFIG_HOME=\"$PWD\" '{ALERTSCALER}' reload --context=staging 2>&1 | grep '(is the daemon running?'",
+                        complete=put)
 
     def test_web_configurations(self):
         for name in ("server", "clients"):

@@ -141,6 +141,7 @@ Test(man, has_nothing_that_is_not)
     }
     static const struct as_option shared[] = {
         {.name = "help", .letter = 'h'},
+        {.name = "context"},
         {.name = "url"},
         {.name = "token-file"},
         {.name = "ca-file"},
