@@ -136,6 +136,10 @@ enum as_operator_row {
 };
 extern const struct as_command as_commands_of_operators[];
 
+/* The rows of the commands that show what a daemon knows. */
+enum as_reader_row { AS_READER_GET, AS_READER_DESCRIBE };
+extern const struct as_command as_commands_of_readers[];
+
 extern const char *const as_output_choices[]; /* text, json */
 
 /* For the table of a command that prints results. */

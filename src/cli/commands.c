@@ -595,6 +595,8 @@ static const struct as_command *const commands[] = {
     &as_command_replay,
     &as_command_backtest,
     &as_command_status,
+    &as_commands_of_readers[AS_READER_GET],
+    &as_commands_of_readers[AS_READER_DESCRIBE],
     &as_commands_of_operators[AS_OPERATOR_PAUSE],
     &as_commands_of_operators[AS_OPERATOR_RESUME],
     &as_commands_of_operators[AS_OPERATOR_SCALE],

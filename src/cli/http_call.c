@@ -243,12 +243,14 @@ static void place_deinit(struct place *place)
     curl_free(place->url);
 }
 
-/* Appends `path` to the address' own path; drops the address' query. */
+/* Appends `path` to the address' own path; the query is that of `path`. */
 static int find_place(const char *address, const char *path, struct place *place_out,
                       struct as_error *error)
 {
     static const char *const here[] = {"localhost", "127.0.0.1", "[::1]"};
     char *own = NULL, *host = NULL, *scheme = NULL;
+    const size_t path_size = strcspn(path, "?");
+    const char *query = path[path_size] ? path + path_size + 1 : NULL;
     CURLU *url = curl_url();
     CURLUcode code = curl_url_set(url, CURLUPART_URL, address, 0);
     if (code == CURLUE_OK)
@@ -262,10 +264,11 @@ static int find_place(const char *address, const char *path, struct place *place
     if (code == CURLUE_OK) {
         const size_t size = strlen(own);
         own[size - (own[size - 1] == '/')] = '\0';
-        AS_CLEANUP(as_free_p) char *whole = as_xasprintf("%s%s", own, path);
+        AS_CLEANUP(as_free_p)
+        char *whole = as_xasprintf("%s%.*s", own, (int)path_size, path);
         code = curl_url_set(url, CURLUPART_PATH, whole, 0);
     }
-    (void)curl_url_set(url, CURLUPART_QUERY, NULL, 0);
+    (void)curl_url_set(url, CURLUPART_QUERY, query, 0);
     (void)curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0);
     struct place place = {0};
     if (code == CURLUE_OK)
@@ -453,8 +456,9 @@ static json_t *make_safe(const json_t *value)
 json_t *http_answer_load(const struct as_args *args, const struct http_answer *answer)
 {
     const char *text = answer->body.data ? answer->body.data : "";
+    const char *format = as_args_get(args, "output");
     json_t *json = json_loadb(text, answer->body.size, 0, NULL);
-    if (!json || as_args_wants_json(args))
+    if (!json || strcmp(format, "json") == 0 || strcmp(format, "yaml") == 0)
         return json;
     json_t *safe = make_safe(json);
     json_decref(json);

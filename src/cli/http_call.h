@@ -31,15 +31,16 @@ struct http_answer {
 };
 
 /*
- * `path` is appended to the URL's own; `body` NULL: GET. 0 and an answer of any status, to be freed
- * with http_answer_deinit; or a negative errno with an error that names the URL.
+ * `path`, which may have a query, is appended to the URL's own; `body` NULL: GET. 0 and an answer
+ * of any status, to be freed with http_answer_deinit; or a negative errno with an error that names
+ * the URL.
  */
 int http_call_run(const struct as_args *args, const char *path, const struct as_buf *body,
                   struct http_answer *answer_out, struct as_error *error) AS_MUST_USE;
 void http_answer_deinit(struct http_answer *answer);
 
-/* The document for printing; NULL: it is not JSON. Without -o json its texts are safe for a
- * terminal (base/safe_text.h). A new reference. */
+/* The document for printing; NULL: it is not JSON. Without -o json or yaml, its texts are
+ * safe for a terminal (base/safe_text.h). A new reference. */
 json_t *http_answer_load(const struct as_args *args, const struct http_answer *answer) AS_MUST_USE;
 
 /* Prints the daemon's error text on standard error; returns AS_EXIT_NO. */

@@ -166,8 +166,8 @@ static bool value_is(const json_t *value, const char *word)
     return false;
 }
 
-static bool find_word(const json_t *record, const struct place *places, size_t count,
-                      const char *word)
+static bool log_find_word(const json_t *record, const struct place *places, size_t count,
+                          const char *word)
 {
     for (size_t i = 0; i < count; i++) {
         const struct place *place = &places[i];
@@ -240,7 +240,7 @@ static bool has_reason(const json_t *record, const char *word)
         if (as_str_glob(word, reason))
             return true;
     }
-    return find_word(record, reason_places, AS_ARRAY_SIZE(reason_places), word);
+    return log_find_word(record, reason_places, AS_ARRAY_SIZE(reason_places), word);
 }
 
 /* `details`: the record itself; for a `repeat` its full record, or NULL: then no filter for a rule
@@ -259,9 +259,10 @@ static bool log_filter_match(const struct log_filter *filter, const json_t *reco
         (filter->until.set && at.us > filter->until.at.us))
         return false;
     if (filter->target &&
-        !find_word(details, target_places, AS_ARRAY_SIZE(target_places), filter->target))
+        !log_find_word(details, target_places, AS_ARRAY_SIZE(target_places), filter->target))
         return false;
-    if (filter->rule && !find_word(details, rule_places, AS_ARRAY_SIZE(rule_places), filter->rule))
+    if (filter->rule &&
+        !log_find_word(details, rule_places, AS_ARRAY_SIZE(rule_places), filter->rule))
         return false;
     return !filter->reason || has_reason(record, filter->reason);
 }

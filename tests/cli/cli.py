@@ -53,6 +53,7 @@ class Commands(unittest.TestCase):
             (["decid"], b'did you mean "decide"?'),
             (["xyzzy"], b'unknown command "xyzzy"'),
             (["top"], b'unknown command "top"; did you mean "status --watch"?\n'),
+            (["gte"], b'did you mean "get"?'),
             (["lgo"], b'did you mean "log"?'),
             (["cat"], b'unknown command "cat"\n'),
             (["version", "--outptu=json"], b"did you mean --output?"),
