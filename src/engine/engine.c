@@ -556,6 +556,7 @@ struct as_engine_counts as_engine_get_counts(const struct as_engine *engine)
         .targets_busy = engine->busy_count,
         .targets_paused = engine->paused_count,
         .incident_bytes = room_get_used(engine),
+        .incident_bytes_max = engine->config.incident_bytes_max,
         .evaluations_skipped = engine->evaluations_skipped,
     };
 }

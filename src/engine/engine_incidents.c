@@ -676,11 +676,18 @@ static struct as_alert_outcome handle_alert(struct as_engine *engine, struct cau
         .receivers = &receiver,
         .receiver_count = 1,
     };
-    if (alert->status == AS_ALERT_RESOLVED)
-        return handle_resolved(engine, cause, &seen, alert->ends_at);
-    if (scope_is_whole(engine, cause->credential))
-        watchdog_see(engine, alert->labels);
-    return incident_see(engine, cause, &seen);
+    const bool may_prove = scope_is_whole(engine, cause->credential);
+    struct as_alert_outcome outcome;
+    if (alert->status == AS_ALERT_RESOLVED) {
+        outcome = handle_resolved(engine, cause, &seen, alert->ends_at);
+    } else {
+        if (may_prove)
+            watchdog_see(engine, alert->labels);
+        outcome = incident_see(engine, cause, &seen);
+    }
+    outcome.is_watchdog = may_prove && !outcome.is_queued && outcome.reason == AS_REASON_NO_RULE &&
+                          watchdog_matches(engine, alert->labels);
+    return outcome;
 }
 
 /* All are known, and have no consequences. */

@@ -144,6 +144,67 @@ bool as_engine_encode_target(const struct as_engine *engine, const char *id, str
     return false;
 }
 
+/*
+ * Clusters. The targets of a cluster stand next to each other: their keys begin with its name.
+ */
+
+static const char *view_get_cluster(const struct target *target)
+{
+    return target->ref->kind == &as_target_kind_kubernetes
+               ? as_target_ref_get(target->ref, "cluster")
+               : "";
+}
+
+static const struct target *view_get_next(const struct target *target)
+{
+    return RB_NEXT(target_tree, NULL, (struct target *)(uintptr_t)target);
+}
+
+static bool is_unanswered(const struct target *target)
+{
+    return target->failures > 0 &&
+           (target->failure == AS_REASON_UNREACHABLE || target->failure == AS_REASON_TIMEOUT);
+}
+
+/* The cluster of the first target, up to the target before `end`. */
+static void visit_cluster(const struct target *first, const struct target *end,
+                          as_cluster_visit_fn *visit, void *context)
+{
+    struct as_cluster_view view = {view_get_cluster(first), AS_MOMENT_NEVER};
+    as_mono_time answered = {INT64_MIN};
+    bool is_known = false;
+    for (const struct target *target = first; target != end; target = view_get_next(target)) {
+        if (!as_moment_is_set(target->observed))
+            continue;
+        is_known = true;
+        if (target->observed.mono.us > answered.us)
+            answered = target->observed.mono;
+    }
+    for (const struct target *target = first; target != end; target = view_get_next(target)) {
+        if (!is_unanswered(target) || target->failing_since.mono.us <= answered.us)
+            continue;
+        if (!as_moment_is_set(view.unreachable_since) ||
+            target->failing_since.mono.us < view.unreachable_since.mono.us)
+            view.unreachable_since = target->failing_since;
+    }
+    if (*view.cluster && (is_known || as_moment_is_set(view.unreachable_since)))
+        visit(context, &view);
+}
+
+void as_engine_visit_clusters(const struct as_engine *engine, as_cluster_visit_fn *visit,
+                              void *context)
+{
+    const struct target *first =
+        RB_MIN(target_tree, (struct target_tree *)(uintptr_t)&engine->targets);
+    while (first) {
+        const struct target *end = first;
+        while (end && strcmp(view_get_cluster(end), view_get_cluster(first)) == 0)
+            end = view_get_next(end);
+        visit_cluster(first, end, visit, context);
+        first = end;
+    }
+}
+
 static bool has_open_incident(const struct group *group)
 {
     const struct binding *binding;

@@ -297,6 +297,10 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                                   "Time since the last sign of life of the watches of a cluster.",
                                   METRIC_GAUGE,
                                   {"cluster"}},
+    [METRIC_CLUSTER_REACHABLE] = {"alertscaler_cluster_reachable",
+                                  "0: the API server of the cluster does not answer.",
+                                  METRIC_GAUGE,
+                                  {"cluster"}},
     [METRIC_LISTED_OBJECTS] = {"alertscaler_listed_objects",
                                "Objects that `allow.list` makes targets of an entry.",
                                METRIC_GAUGE,
@@ -410,6 +414,9 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                                 "Memory that incidents and their targets take, as counted for "
                                 "receiver.max_incident_memory.",
                                 METRIC_GAUGE},
+    [METRIC_INCIDENT_MEMORY_LIMIT] = {"alertscaler_incident_memory_limit_bytes",
+                                      "Limit of alertscaler_incident_memory_bytes, as configured.",
+                                      METRIC_GAUGE},
     [METRIC_REPEAT_CACHE_BYTES] = {"alertscaler_repeat_cache_bytes",
                                    "Memory that decoded notifications take, as counted for "
                                    "receiver.repeat_cache.",
@@ -624,8 +631,9 @@ enum as_metrics_format as_metrics_choose_format(const char *accept)
  * answers) are looked up once; others by their labels each time.
  */
 
-#define VALUES(...)  ((const char *const[]){__VA_ARGS__})
-#define QUEUED_INDEX AS_REASON_COUNT
+#define VALUES(...)    ((const char *const[]){__VA_ARGS__})
+#define QUEUED_INDEX   AS_REASON_COUNT
+#define WATCHDOG_INDEX (AS_REASON_COUNT + 1)
 
 static const char *const result_words[AS_NOTIFICATION_RESULT_COUNT] = {
     [AS_NOTIFICATION_OK] = "ok",
@@ -683,10 +691,14 @@ static void metrics_observe(struct as_metrics *metrics, enum metric metric,
 static void count_alert(struct as_metrics *metrics, enum as_alert_status status,
                         const struct as_alert_outcome *outcome)
 {
-    const size_t index = outcome->is_queued ? QUEUED_INDEX : (size_t)outcome->reason;
+    const size_t index = outcome->is_queued     ? QUEUED_INDEX
+                         : outcome->is_watchdog ? WATCHDOG_INDEX
+                                                : (size_t)outcome->reason;
     struct series **series = &metrics->alerts[status][index];
     if (!*series) {
-        const char *word = outcome->is_queued ? "queued" : as_reason_get_word(outcome->reason);
+        const char *word = outcome->is_queued     ? "queued"
+                           : outcome->is_watchdog ? "watchdog"
+                                                  : as_reason_get_word(outcome->reason);
         *series = series_get(metrics, METRIC_ALERTS, VALUES(status_words[status], word));
     }
     series_add(*series, 1);
@@ -1314,6 +1326,21 @@ static void metrics_print_facts(struct printing *p)
         p->view->visit_facts(p->view->targets, print_facts_of, p);
 }
 
+static void print_cluster(void *context, const struct as_cluster_view *cluster)
+{
+    struct target_printing *clusters = context;
+    if (clusters->templated++ < TEMPLATED_TARGETS_MAX) /* alerts may name the clusters */
+        print_sample(clusters->p, "", &(struct label){"cluster", cluster->cluster}, 1,
+                     !as_moment_is_set(cluster->unreachable_since));
+}
+
+static void print_clusters(struct printing *p)
+{
+    struct target_printing clusters = {.p = p};
+    if (p->view->engine)
+        as_engine_visit_clusters(p->view->engine, print_cluster, &clusters);
+}
+
 static void print_list(void *context, const struct as_list_view *list)
 {
     struct printing *p = context;
@@ -1372,6 +1399,14 @@ static void print_incident_memory(struct printing *p)
 {
     if (p->view->engine)
         print_value(p, (double)as_engine_get_counts(p->view->engine).incident_bytes);
+}
+
+static void print_incident_memory_limit(struct printing *p)
+{
+    const uint64_t limit =
+        p->view->engine ? as_engine_get_counts(p->view->engine).incident_bytes_max : 0;
+    if (limit > 0)
+        print_value(p, (double)limit);
 }
 
 static void print_repeat_cache_bytes(struct printing *p)
@@ -1466,6 +1501,7 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_POOL_UNNEEDED] = print_targets,
     [METRIC_CLUSTER_OBJECTS] = metrics_print_facts,
     [METRIC_CLUSTER_FACTS_AGE] = metrics_print_facts,
+    [METRIC_CLUSTER_REACHABLE] = print_clusters,
     [METRIC_LISTED_OBJECTS] = print_lists,
     [METRIC_LIST_AGE] = print_lists,
     [METRIC_QUEUE_LENGTH] = print_queues,
@@ -1474,6 +1510,7 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_LEADER] = print_leader,
     [METRIC_PAUSED] = print_paused,
     [METRIC_INCIDENT_MEMORY] = print_incident_memory,
+    [METRIC_INCIDENT_MEMORY_LIMIT] = print_incident_memory_limit,
     [METRIC_REPEAT_CACHE_BYTES] = print_repeat_cache_bytes,
     [METRIC_NOTIFY_ENTRIES] = print_receivers,
     [METRIC_NOTIFY_OLDEST] = print_receivers,

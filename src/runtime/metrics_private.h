@@ -52,6 +52,7 @@ enum metric { /* in printing order */
               METRIC_POOL_UNNEEDED,
               METRIC_CLUSTER_OBJECTS,
               METRIC_CLUSTER_FACTS_AGE,
+              METRIC_CLUSTER_REACHABLE,
               METRIC_LISTED_OBJECTS,
               METRIC_LIST_AGE,
               METRIC_SOURCE_REQUESTS,
@@ -82,6 +83,7 @@ enum metric { /* in printing order */
               METRIC_LEADER,
               METRIC_PAUSED,
               METRIC_INCIDENT_MEMORY,
+              METRIC_INCIDENT_MEMORY_LIMIT,
               METRIC_REPEAT_CACHE_BYTES,
               METRIC_REPEAT_CACHE_HITS,
               METRIC_REPEAT_CACHE_MISSES,
@@ -144,7 +146,8 @@ struct as_metrics {
 
     /* looked up once, because they change thousands of times a second */
     struct series *notifications[AS_NOTIFICATION_RESULT_COUNT];
-    struct series *alerts[AS_ALERT_RESOLVED + 1][AS_REASON_COUNT + 1]; /* last index: queued */
+    /* behind the reasons: queued, and the watchdog without a rule */
+    struct series *alerts[AS_ALERT_RESOLVED + 1][AS_REASON_COUNT + 2];
     struct http_cache http[HTTP_CACHE_SIZE];
 };
 

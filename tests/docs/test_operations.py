@@ -2,6 +2,7 @@
 """test_operations.py ALERTSCALER ROOT: the alerts in deploy/prometheus, promtool's tests of them and the page for operators
 belong together: every alert fires and keeps quiet in a test and has its section; every metric is one that alertscaler has, and
 every command on the page is one that it understands."""
+import json
 import pathlib
 import re
 import subprocess
@@ -33,7 +34,7 @@ def list_metrics(expression):
     """The names in an expression that can only be metrics' names: those with an underscore or a colon that stand neither in a
     selector nor in a list of labels, and are no function."""
     bare = re.sub(r'"[^"]*"', "", expression)
-    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]", " ", bare)
+    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\boffset\s+\w+", " ", bare)
     bare = re.sub(r"\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)", " ", bare)
     names = {match[0] for match in WORD.finditer(bare) if not re.match(r"\s*\(", bare[match.end():])}
     return names - {"and", "or", "unless", "bool", "offset"}
@@ -43,6 +44,42 @@ def read_sections():
     """{heading: text} of the page's headings of the third level."""
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     return {name: body for name, body in re.findall(r"^### ([^\n]+)\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)}
+
+
+SIZES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "Mi": 1 << 20, "Gi": 1 << 30}
+
+
+def read_size(text):
+    number, unit = re.fullmatch(r"(\d+)(\w*)", str(text)).groups()
+    return int(number) * SIZES[unit]
+
+
+def read_limits():
+    """{metric: the greatest value that it can have with the defaults and the shipped manifests}"""
+    schema = json.loads(run(ALERTSCALER, "schema", "config")[1])
+    receiver = schema["$defs"][schema["properties"]["receiver"]["$ref"].rpartition("/")[2]]["properties"]
+    limits_page = (ROOT / "docs/limits.md").read_text(encoding="utf-8")
+    incidents = read_size(receiver["max_incident_memory"]["default"])
+    pod = read_manifest("kubernetes/deployment.yaml")["spec"]["template"]["spec"]["containers"][0]
+    (queue,) = re.findall(r"(?m)^\| notifications and commands that wait[^|]*\|[^|]*?([\d,]+)", limits_page)
+    return {
+        "alertscaler_http_connections": int(receiver["max_connections"]["default"]),
+        "alertscaler_incident_memory_bytes": incidents,
+        "alertscaler_incident_memory_limit_bytes": incidents,
+        "alertscaler_queue_length notifications": int(queue.replace(",", "")),
+        "process_resident_memory_bytes": read_size(pod["resources"]["limits"]["memory"]),
+    }
+
+
+def max_of(values):
+    """Of promtool's notation: `1 2x3 0+5x10`."""
+    most = 0.0
+    for part in values.split():
+        match = re.fullmatch(r"(-?[\d.]+)(?:([+-][\d.]+))?(?:x(\d+))?", part)
+        if match:
+            first, step, times = float(match[1]), float(match[2] or 0), int(match[3] or 0)
+            most = max(most, first, first + step * times)
+    return most
 
 
 class Alerts(unittest.TestCase):
@@ -67,6 +104,22 @@ class Alerts(unittest.TestCase):
                 (fires if case["exp_alerts"] else quiet).add(case["alertname"])
         self.assertEqual((fires, quiet), (set(self.alerts), set(self.alerts)))
 
+    def test_each_fires_within_the_limits_of_the_shipped_defaults(self):
+        """A value that alertscaler cannot have, as it answers 503 or is killed before, makes no alert fire."""
+        limits, seen = read_limits(), set()
+        for test in yaml.safe_load(TESTS.read_text(encoding="utf-8"))["tests"]:
+            if not any(case["exp_alerts"] for case in test["alert_rule_test"]):
+                continue
+            for item in test["input_series"] if "input_series" in test else []:
+                metric = item["series"].replace("{", " ").split()[0]
+                queue = re.search(r'queue="(\w+)"', item["series"])
+                name = f"{metric} {queue[1]}" if queue else metric
+                if name in limits:
+                    seen.add(name)
+                    with self.subTest(item["series"]):
+                        self.assertLessEqual(max_of(item["values"]), limits[name])
+        self.assertEqual(seen, set(limits))
+
     def test_each_has_its_section_and_no_other(self):
         self.assertEqual(list(self.alerts), [name for name in self.sections if name.startswith("Alertscaler")])
         for name, alert in self.alerts.items():
@@ -77,8 +130,8 @@ class Alerts(unittest.TestCase):
                 self.assertTrue(self.sections[name].strip().startswith(f"**Meaning.** {alert['labels']['severity'].capitalize()}."))
 
     def test_pages_name_no_other(self):
-        """docs/notify.md names what alertscaler itself sends to Alertmanager."""
-        for path in sorted({*(ROOT / "docs").rglob("*.md")} - {ROOT / "docs/notify.md"}):
+        """docs/notify.md names what alertscaler itself sends to Alertmanager, docs/changelog.md also earlier names."""
+        for path in sorted({*(ROOT / "docs").rglob("*.md")} - {ROOT / "docs/notify.md", ROOT / "docs/changelog.md"}):
             found = set(re.findall(r"\bAlertscaler[A-Z]\w*", path.read_text(encoding="utf-8")))
             self.assertEqual(found - set(self.alerts), set(), path)
 

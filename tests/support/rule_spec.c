@@ -28,7 +28,7 @@ static void make_address(struct as_target_config *target, const struct target_sp
 {
     const char *name = spec->address ? spec->address : spec->name;
     const char *const kubernetes[][2] = {
-        {"cluster", "default"},
+        {"cluster", spec->cluster ? spec->cluster : "default"},
         {"apiVersion", spec->version ? spec->version : "apps/v1"},
         {"kind", "Deployment"},
         {"namespace", spec->namespace ? spec->namespace : "shop"},

@@ -38,7 +38,7 @@ struct target_spec {
     const char *family;    /* of a node group; NULL: none */
     int64_t ready_timeout; /* of its nodes, 0: 10 minutes; of a workload's pods, 0: none */
     int64_t unneeded_for;  /* of its nodes; 0: 10 minutes */
-    const char *cluster;   /* default "default" */
+    const char *cluster;   /* of its nodes, or of the Deployment; default "default" */
     const char *pool[4];   /* a pool of these groups */
     enum as_pool_filter choose;
     bool balance;

@@ -23,6 +23,7 @@
 struct as_alert_outcome {
     bool is_queued;
     bool is_ahead;            /* its start is ahead of the clock, and it opens its incident */
+    bool is_watchdog;         /* no rule matches the alert, and no rule has to: not in the log */
     enum as_reason reason;    /* if not queued */
     const char *const *rules; /* names of the rules that it is bound to */
     size_t rule_count;

@@ -203,6 +203,7 @@ struct as_engine_counts {
     size_t incidents_open, targets, targets_busy;
     size_t targets_paused; /* paused one by one: without the pause of all and the kill switch */
     size_t incident_bytes; /* memory of incidents and their targets, estimated */
+    uint64_t incident_bytes_max;  /* its limit; 0: no limit */
     uint64_t evaluations_skipped; /* of `always` rules: their predecessors had not ended */
 };
 struct as_engine_counts as_engine_get_counts(const struct as_engine *engine);
@@ -320,6 +321,15 @@ void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, a
 /* The target with this id. False: there is no such target. */
 bool as_engine_visit_target(const struct as_engine *engine, const char *id, as_mono_time now,
                             as_wall_time wall, as_target_visit_fn *visit, void *context);
+/* A cluster with targets that were observed, or that did not answer. It is unreachable if requests
+ * about a target fail without an answer, and no target of the cluster was observed since. */
+struct as_cluster_view {
+    const char *cluster;
+    struct as_moment unreachable_since; /* the first of these failures; unset: it is reachable */
+};
+typedef void as_cluster_visit_fn(void *context, const struct as_cluster_view *view);
+void as_engine_visit_clusters(const struct as_engine *engine, as_cluster_visit_fn *visit,
+                              void *context);
 /* An entry with `allow.list`. */
 struct as_list_view {
     const char *entry;     /* its name */

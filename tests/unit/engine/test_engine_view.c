@@ -2,6 +2,7 @@
  * The engine's views, as shown by metrics and the API.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include <alertscaler/base/attr.h>
 
@@ -99,5 +100,67 @@ Test(engine_view, busy_while_something_is_under_way)
     harness_settle(&h);
     cr_assert_not(view_of(&h).busy);
     cr_assert(as_engine_is_idle(h.engine));
+    harness_stop(&h);
+}
+
+static const struct spec two_clusters = {
+    .targets = {{.name = "a", .min = 1, .max = 20},
+                {.name = "b", .min = 1, .max = 20},
+                {.name = "edge", .min = 1, .max = 20, .cluster = "edge"}},
+    .rules = {{.name = "ra", .match = {"alertname=Slow"}, .target = "a", .up = 2},
+              {.name = "rb", .match = {"alertname=Slow"}, .target = "b", .up = 2},
+              {.name = "re", .match = {"alertname=Slow"}, .target = "edge", .up = 2}},
+};
+
+struct clusters {
+    char text[256];
+};
+
+static void note_cluster(void *context, const struct as_cluster_view *view)
+{
+    struct clusters *clusters = context;
+    const size_t size = strlen(clusters->text);
+    const bool is_away = as_moment_is_set(view->unreachable_since);
+    (void)snprintf(clusters->text + size, sizeof(clusters->text) - size, "%s%s; ", view->cluster,
+                   is_away ? " away" : "");
+}
+
+static const char *clusters_of(struct harness *harness)
+{
+    static struct clusters clusters;
+    clusters = (struct clusters){0};
+    as_engine_visit_clusters(harness->engine, note_cluster, &clusters);
+    return clusters.text;
+}
+
+Test(engine_view, a_cluster_is_unreachable_if_no_target_of_it_was_observed_since_a_failure)
+{
+    WITH(h, two_clusters);
+    tick(&h, 1);
+    cr_assert_str_eq(clusters_of(&h), "default; edge; ");
+    harness_target(&h, "a")->failure = AS_REASON_UNREACHABLE;
+    harness_target(&h, "b")->failure = AS_REASON_TIMEOUT;
+    fire(&h, "Slow", 990);
+    cr_assert_str_eq(clusters_of(&h), "default away; edge; ");
+    harness_target(&h, "b")->failure = 0;
+    tick(&h, 90);
+    cr_assert_str_eq(clusters_of(&h), "default; edge; ", "only the requests about `a` fail");
+    harness_target(&h, "a")->failure = AS_REASON_FORBIDDEN;
+    harness_target(&h, "b")->failure = AS_REASON_FORBIDDEN;
+    tick(&h, 180);
+    cr_assert_str_eq(clusters_of(&h), "default; edge; ", "it answers");
+    harness_stop(&h);
+}
+
+Test(engine_view, a_cluster_that_has_never_answered_is_unreachable)
+{
+    WITH(h, spec);
+    h.observation = AS_REASON_UNREACHABLE;
+    harness_crash(&h, 60);
+    tick(&h, 5);
+    cr_assert_str_eq(clusters_of(&h), "default away; ");
+    h.observation = AS_REASON_APPLIED;
+    tick(&h, 90);
+    cr_assert_str_eq(clusters_of(&h), "default; ");
     harness_stop(&h);
 }

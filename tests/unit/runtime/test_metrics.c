@@ -94,6 +94,62 @@ Test(metrics, count_what_the_engine_does)
         expect_line(lines[i]);
 }
 
+/* The engine's configuration in force is that of the world, and these members. */
+static void reload(const struct as_matcher *watchdog, size_t count, uint64_t incident_bytes_max)
+{
+    world_step(&world, (struct as_event){.kind = AS_EVENT_RULES,
+                                         .ruleset = world.ruleset,
+                                         .config = {.incident_expiry_us = AS_US_PER_DAY,
+                                                    .stale_window_us = 2 * AS_US_PER_MIN,
+                                                    .seed = 1,
+                                                    .scopes = world_scopes,
+                                                    .scope_count = AS_ARRAY_SIZE(world_scopes),
+                                                    .incident_bytes_max = incident_bytes_max,
+                                                    .watchdog = watchdog,
+                                                    .watchdog_count = count,
+                                                    .watchdog_within_us = AS_US_PER_MIN}});
+}
+
+Test(metrics, do_not_count_the_watchdog_as_an_alert_without_a_rule)
+{
+    struct as_matcher watchdog;
+    cr_assert_eq(as_matcher_init(&watchdog, "alertname=\"Watchdog\"", NULL), 0);
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    reload(&watchdog, 1, 0);
+    world_notify(&world, AS_ALERT_FIRING, "Watchdog", NULL);
+    world_notify(&world, AS_ALERT_FIRING, "Watchdog", NULL);
+    world_notify(&world, AS_ALERT_FIRING, "Nobody", NULL);
+    world.credential = "narrow"; /* its watchdog proves nothing */
+    world_notify(&world, AS_ALERT_FIRING, "Watchdog", NULL);
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_alerts_total{status=\"firing\",outcome=\"watchdog\"} 2");
+    expect_line("alertscaler_alerts_total{status=\"firing\",outcome=\"no_rule\"} 2");
+    reload(NULL, 0, 0);
+    as_matcher_deinit(&watchdog);
+}
+
+Test(metrics, show_the_limit_of_incident_memory)
+{
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    print(AS_METRICS_TEXT);
+    expect_none("alertscaler_incident_memory_limit_bytes"); /* no limit */
+    reload(NULL, 0, 1 << 20);
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_incident_memory_limit_bytes 1048576");
+}
+
+Test(metrics, show_whether_a_cluster_is_reachable)
+{
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_cluster_reachable{cluster=\"default\"} 1");
+    world.scale_result = AS_REASON_UNREACHABLE;
+    world_notify(&world, AS_ALERT_FIRING, "Each", "cart");
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_cluster_reachable{cluster=\"default\"} 0");
+}
+
 static void order(enum as_operator_command_kind kind, const char *target)
 {
     const struct as_operator_command order = {
