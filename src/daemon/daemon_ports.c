@@ -33,6 +33,7 @@ struct as_notifier_config daemon_messages_begin(struct daemon *daemon)
         .messenger = daemon->messages.messenger,
         .instance = as_settings_get_instance(settings, daemon->messages.host),
         .external_url = daemon->external_url.base,
+        .unread_us = AS_NOTIFIER_UNREAD_US,
         .counted = on_counted,
         .context = daemon,
     };

@@ -97,7 +97,9 @@ const struct as_notice_row *as_notice_kind_get_row(enum as_notice_kind kind)
 #define ROW(enumerator, ...) [enumerator] = {__VA_ARGS__},
     static const struct as_notice_row rows[AS_NOTICE_KIND_COUNT] = {
         AS_NOTICES(ROW)[AS_NOTICE_TEST] = {"test", "AlertscalerTest", "A sample, sent by hand.",
-                                           false}};
+                                           false},
+        [AS_NOTICE_CLUSTER_UNREACHABLE] = {"cluster_unreachable", "AlertscalerClusterUnreachable",
+                                           "The API server of a cluster does not answer.", false}};
     return &rows[kind];
 }
 

@@ -205,6 +205,14 @@ void as_engine_visit_clusters(const struct as_engine *engine, as_cluster_visit_f
     }
 }
 
+as_mono_time as_engine_find_observed(const struct as_engine *engine, const char *target,
+                                     const char **cluster_out)
+{
+    const struct target *found = target_find_id(engine, target);
+    *cluster_out = found ? view_get_cluster(found) : "";
+    return found ? found->observed.mono : (as_mono_time){INT64_MIN};
+}
+
 static bool has_open_incident(const struct group *group)
 {
     const struct binding *binding;

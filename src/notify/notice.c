@@ -64,7 +64,9 @@ static void notice_print_summary(const struct as_notice *notice, struct as_buf *
 {
     char size[AS_SIZE_TEXT_SIZE];
     const bool is_named = !as_str_is_empty(notice->target_name);
-    as_buf_append_str(out, is_named ? notice->target_name : notice->target);
+    const bool is_of_cluster = notice->kind == AS_NOTICE_CLUSTER_UNREACHABLE;
+    if (!is_of_cluster)
+        as_buf_append_str(out, is_named ? notice->target_name : notice->target);
     switch (notice->kind) {
     case AS_NOTICE_SCALED:
         as_buf_append_str(out, " was scaled");
@@ -106,6 +108,12 @@ static void notice_print_summary(const struct as_notice *notice, struct as_buf *
                       notice->rule ? notice->rule : "");
         break;
     case AS_NOTICE_TEST: as_buf_append_str(out, ": this is a test"); break;
+    case AS_NOTICE_CLUSTER_UNREACHABLE:
+        as_buf_printf(out, "the API server of cluster %s does not answer, no target is scaled: %s",
+                      notice->cluster ? notice->cluster : "", notice->reason);
+        if (!as_str_is_empty(notice->message))
+            as_buf_printf(out, ": %s", notice->message);
+        break;
     case AS_NOTICE_KIND_COUNT: break;
     }
 }
@@ -142,7 +150,8 @@ static void write_annotations(struct as_json_writer *json, const struct as_notic
     }
     notice_write_text(json, "message", notice->message);
     write_summary(json, notice);
-    notice_write_text(json, "target_name", notice->target_name);
+    if (!notice->cluster)
+        notice_write_text(json, "target_name", notice->target_name);
     if (notice->has_to) {
         snprintf(number, sizeof(number), "%" PRId32, notice->to);
         as_json_write_member(json, "to", number);
@@ -173,9 +182,11 @@ static void notice_write_alert(struct as_json_writer *json, const struct as_noti
     as_json_write_member(json, AS_OWN_ALERT_LABEL, sender->instance);
     /* each request is an alert of its own: Alertmanager would take the next one for a repeat */
     notice_write_text(json, "approval", notice->approval);
+    notice_write_text(json, "cluster", notice->cluster);
     notice_write_text(json, "reason", notice->reason);
     notice_write_text(json, "rule", notice->rule);
-    as_json_write_member(json, "target", notice->target);
+    if (!notice->cluster)
+        as_json_write_member(json, "target", notice->target);
     as_json_end_object(json);
     notice_write_time(json, "startsAt", notice->at.us < now.us ? notice->at : now);
     as_json_end_object(json);
@@ -199,6 +210,7 @@ static void write_data(struct as_json_writer *json, const struct as_notice *noti
     as_json_write_key(json, "data");
     as_json_begin_object(json);
     notice_write_text(json, "approval", notice->approval);
+    notice_write_text(json, "cluster", notice->cluster);
     notice_write_text(json, "command", notice->command);
     notice_write_text(json, "decision", notice->decision);
     if (notice->ended.set)
@@ -213,8 +225,10 @@ static void write_data(struct as_json_writer *json, const struct as_notice *noti
     if (notice->phase != AS_NOTICE_EVENT)
         notice_write_time(json, "started", notice->at);
     write_summary(json, notice);
-    as_json_write_member(json, "target", notice->target);
-    notice_write_text(json, "target_name", notice->target_name);
+    if (!notice->cluster) {
+        as_json_write_member(json, "target", notice->target);
+        notice_write_text(json, "target_name", notice->target_name);
+    }
     if (notice->has_to)
         as_json_write_member_i64(json, "to", notice->to);
     notice_write_text(json, "unit", notice->unit);
@@ -235,7 +249,8 @@ void as_notice_encode_event(const struct as_notice *notice, const struct as_noti
     snprintf(text, sizeof(text), "urn:alertscaler:%s", sender->instance);
     as_json_write_member(&json, "source", text);
     as_json_write_member(&json, "specversion", "1.0");
-    as_json_write_member(&json, "subject", notice->target);
+    snprintf(text, sizeof(text), "kubernetes/%s", notice->cluster ? notice->cluster : "");
+    as_json_write_member(&json, "subject", notice->cluster ? text : notice->target);
     notice_write_time(&json, "time", notice->ended.set ? notice->ended.at : notice->at);
     snprintf(text, sizeof(text), "io.alertscaler.%s.v1",
              as_notice_kind_get_row(notice->kind)->word);
@@ -263,6 +278,7 @@ AS_ROW_WORDS(notice_phase_get_word, enum as_notice_phase, AS_NOTICE_PHASE_COUNT,
 static const struct as_row notice_rows[] = {
     {AS_ROW("approval", text, as_notice, approval, OPTIONAL)},
     {AS_ROW("at", wall, as_notice, at, REQUIRED)},
+    {AS_ROW("cluster", text, as_notice, cluster, OPTIONAL)},
     {AS_ROW("command", text, as_notice, command, OPTIONAL)},
     {AS_ROW("credential", text, as_notice, credential, OPTIONAL)},
     {AS_ROW("decision", text, as_notice, decision, OPTIONAL)},
@@ -271,6 +287,7 @@ static const struct as_row notice_rows[] = {
     {AS_ROW("from", i32, as_notice, from, DEFAULT), .min = INT32_MIN,
      .has_at = AS_ROW_HAS(as_notice, has_from)},
     {AS_ROW("hash", text, as_notice, hash, REQUIRED)},
+    {AS_ROW("held", flag, as_notice, is_held, OPTIONAL)},
     {AS_ROW("kind", word, as_notice, kind, REQUIRED), .get_word = notice_get_kind_word},
     {AS_ROW("message", text, as_notice, message, OPTIONAL), .max = AS_NOTICE_TEXT_MAX},
     {AS_ROW("phase", word, as_notice, phase, REQUIRED), .get_word = notice_phase_get_word},
@@ -306,6 +323,10 @@ static void require_named(struct as_reader *reader, const struct as_notice *noti
     switch (notice->kind) {
     case AS_NOTICE_FAILED: as_read_require(reader, "reason"); break;
     case AS_NOTICE_INEFFECTIVE: as_read_require(reader, "rule"); break;
+    case AS_NOTICE_CLUSTER_UNREACHABLE:
+        as_read_require(reader, "cluster");
+        as_read_require(reader, "reason");
+        break;
     case AS_NOTICE_NEEDS_APPROVAL:
         as_read_require(reader, "approval");
         as_read_require(reader, "rule");

@@ -37,6 +37,11 @@
  * help, and "/" come before the target's id. */
 #define NOTIFIER_STATE_PREFIX "notice_state/"
 
+/* A name of a rule or a target has few KiB. A document that was read is written again with its end:
+ * each of its bytes takes six at most. */
+#define NOTICE_MAX         ((size_t)64 * 1024)
+#define NOTICE_WRITTEN_MAX (8 * NOTICE_MAX)
+
 #define NOTIFIER_NUMBER_MAX (UINT64_C(1) << 62) /* so that counting on never overflows */
 
 struct noted { /* a document that the state has */
@@ -53,6 +58,8 @@ struct entry {
     struct noted noted;
     struct as_share *share; /* of the narrowed credential whose alerts alone caused it */
     enum { ENTRY_WAITING, ENTRY_SENDING, ENTRY_DELETING } phase;
+    bool is_held;       /* a failed observation that may be over soon */
+    bool is_unanswered; /* the API server may be away */
     as_mono_time since;
     struct lane *lane;
     TAILQ_ENTRY(entry) in_lane, in_order;
@@ -99,6 +106,16 @@ struct state {
     char key[];
 };
 
+#define OUTAGES_MAX 100 /* further clusters are reported target by target */
+
+struct outage { /* of a cluster */
+    char *cluster;
+    bool is_there;          /* by the present check */
+    as_mono_time since;     /* while it is there */
+    as_mono_time told;      /* when it was reported; INT64_MIN: never */
+    const void *told_there; /* in the present check: the destination that it was last reported to */
+};
+
 struct notifier {
     struct as_notifier_config config;
     struct notifier_callbacks callbacks;
@@ -113,7 +130,9 @@ struct notifier {
     STAILQ_HEAD(, noted) writing;
     STAILQ_HEAD(, entry) deleting;
     uint64_t last_number, last_call_id;
-    as_mono_time drop_due, check_due;
+    struct outage outages[OUTAGES_MAX];
+    size_t outage_count;
+    as_mono_time drop_due, check_due, unread_due;
     bool is_stopping;
 };
 
@@ -124,6 +143,8 @@ static inline as_mono_time notifier_now(const struct notifier *notifier)
 
 static void notifier_forget_removed(
     struct notifier *notifier); /* destinations without settings, as far as possible */
+
+static void send_note_ready(struct lane *lane);
 
 /* A document for the state, written by the batch under the key; the batch's last record is what it
  * tells of. */
@@ -177,6 +198,13 @@ static struct lane *get_lane(struct destination *destination, const char *target
     return lane;
 }
 
+/* The same reasons as those of an unreachable cluster (engine_view.c). */
+static bool is_unanswered_reason(const char *reason)
+{
+    return reason && (strcmp(reason, as_reason_get_word(AS_REASON_UNREACHABLE)) == 0 ||
+                      strcmp(reason, as_reason_get_word(AS_REASON_TIMEOUT)) == 0);
+}
+
 static struct entry *queue_insert(struct notifier *notifier, struct destination *destination,
                                   const struct as_notice *notice)
 {
@@ -184,6 +212,8 @@ static struct entry *queue_insert(struct notifier *notifier, struct destination 
     entry->noted.entry = entry;
     entry->lane = get_lane(destination, notice->target);
     entry->share = as_shares_take(&notifier->shares, notice->credential, 1);
+    entry->is_held = notice->is_held;
+    entry->is_unanswered = is_unanswered_reason(notice->reason);
     destination->narrowed_count += entry->share != NULL;
     TAILQ_INSERT_TAIL(&entry->lane->entries, entry, in_lane);
     TAILQ_INSERT_TAIL(&destination->entries, entry, in_order);
@@ -325,6 +355,14 @@ static bool queue_make_room(struct notifier *notifier, const struct as_notice *n
            queue_drop(notifier, fullest, NULL, DROP_AT_ONCE, INT64_MIN, AS_NOTICE_OVERFLOW) > 0;
 }
 
+/* If it is held, it is checked when the target could not be read for long enough. */
+static void unread_plan(struct notifier *notifier, const struct entry *entry)
+{
+    const int64_t due = as_time_add(entry->since.us, notifier->config.unread_us);
+    if (entry->is_held && due < notifier->unread_due.us)
+        notifier->unread_due.us = due;
+}
+
 static void queue_add(struct notifier *notifier, struct destination *destination,
                       struct as_storage_batch *batch, const struct as_notice *notice)
 {
@@ -336,8 +374,11 @@ static void queue_add(struct notifier *notifier, struct destination *destination
     }
     addressed.receiver = destination->name;
     addressed.url = (uint32_t)destination->url;
-    struct entry *entry = queue_insert(notifier, destination, notice);
+    addressed.is_held =
+        notifier->config.unread_us > 0 && notice->kind == AS_NOTICE_FAILED && !notice->has_to;
+    struct entry *entry = queue_insert(notifier, destination, &addressed);
     entry->since = notifier_now(notifier);
+    unread_plan(notifier, entry);
     queue_print_key(notifier->last_number + 1, key);
     noted_write(notifier, &entry->noted, batch, key, &addressed);
 }
@@ -672,9 +713,171 @@ static void notify_approval(struct notifier *notifier, struct as_storage_batch *
         end_state(notifier, batch, state, &notice);
 }
 
+/*
+ * Failed observations. A notice of one is stored with its record, like all notices, but it is held
+ * until the target could not be read for `unread_us`. A target that is read before is not reported.
+ * If the whole cluster does not answer, one notice for each destination is about the cluster, and
+ * the notices of its other targets are withdrawn.
+ */
+
+#define UNREAD_CHECK_US AS_US_PER_S /* between two checks, also of notices not durable yet */
+
+static void note_outage(void *context, const struct as_cluster_view *view)
+{
+    struct notifier *notifier = context;
+    struct outage *outage = notifier->outages;
+    const struct outage *end = outage + notifier->outage_count;
+    if (!as_moment_is_set(view->unreachable_since))
+        return;
+    while (outage < end && strcmp(outage->cluster, view->cluster) != 0)
+        outage++;
+    if (outage == end && notifier->outage_count == OUTAGES_MAX)
+        return;
+    if (outage == end) {
+        notifier->outage_count++;
+        *outage = (struct outage){.cluster = as_xstrdup(view->cluster), .told = {INT64_MIN}};
+    }
+    outage->is_there = true;
+    outage->since = view->unreachable_since.mono;
+}
+
+static void find_outages(struct notifier *notifier)
+{
+    for (size_t i = 0; i < notifier->outage_count; i++) {
+        notifier->outages[i].is_there = false;
+        notifier->outages[i].told_there = NULL;
+    }
+    notifier->callbacks.visit_clusters(notifier->callbacks.context, note_outage, notifier);
+}
+
+static struct outage *find_outage(struct notifier *notifier, const char *cluster)
+{
+    for (size_t i = 0; i < notifier->outage_count; i++) {
+        if (notifier->outages[i].is_there && strcmp(notifier->outages[i].cluster, cluster) == 0)
+            return &notifier->outages[i];
+    }
+    return NULL;
+}
+
+static void unread_withdraw(struct notifier *notifier, struct entry *entry,
+                            struct as_storage_batch *batch)
+{
+    struct lane *lane = entry->lane;
+    const bool lives_on =
+        TAILQ_FIRST(&lane->entries) != entry || TAILQ_NEXT(entry, in_lane) != NULL;
+    char key[QUEUE_KEY_SIZE];
+    queue_print_key(entry->noted.number, key);
+    as_storage_batch_delete(batch, AS_STORE_META, key, strlen(key));
+    queue_remove(notifier, entry);
+    if (lives_on)
+        send_note_ready(lane);
+}
+
+/* It may be sent; `cluster`: from now on it is about this one. Its id stays that of the record. */
+static void unread_release(struct entry *entry, const char *cluster, struct as_storage_batch *batch)
+{
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_buf text = AS_BUF_INIT_OPEN(NOTICE_WRITTEN_MAX);
+    struct as_notice notice;
+    char key[QUEUE_KEY_SIZE];
+    if (as_notice_decode(entry->noted.text, entry->noted.size, &arena, &notice, NULL) != 0)
+        abort(); /* we wrote it, or have read it already */
+    notice.is_held = entry->is_held = false;
+    if (cluster) {
+        notice.kind = AS_NOTICE_CLUSTER_UNREACHABLE;
+        notice.cluster = cluster;
+    }
+    as_notice_encode(&notice, &text, &entry->noted.at_hash);
+    free(entry->noted.text);
+    entry->noted.text = as_buf_take(&text, &entry->noted.size);
+    queue_print_key(entry->noted.number, key);
+    as_storage_batch_put(batch, AS_STORE_META, key, strlen(key), entry->noted.text,
+                         entry->noted.size);
+    as_arena_deinit(&arena);
+    send_note_ready(entry->lane);
+}
+
+/* The target could not be read for long enough. */
+static void unread_report(struct notifier *notifier, struct entry *entry, const char *cluster,
+                          struct as_storage_batch *batch)
+{
+    const struct destination *destination = entry->lane->destination;
+    const as_mono_time now = notifier_now(notifier);
+    struct outage *outage = entry->is_unanswered ? find_outage(notifier, cluster) : NULL;
+    if (outage && outage->told.us >= outage->since.us &&
+        (outage->told.us < now.us || outage->told_there == destination)) {
+        unread_withdraw(notifier, entry, batch);
+        return;
+    }
+    unread_release(entry, outage ? cluster : NULL, batch);
+    if (outage) {
+        outage->told = now;
+        outage->told_there = destination;
+    }
+}
+
+static void unread_check(struct notifier *notifier, struct entry *entry,
+                         struct as_storage_batch *batch)
+{
+    const as_mono_time now = notifier_now(notifier);
+    const char *cluster;
+    if (as_time_add(entry->since.us, notifier->config.unread_us) > now.us ||
+        !entry->noted.is_durable) {
+        unread_plan(notifier, entry);
+        return;
+    }
+    const as_mono_time observed = notifier->callbacks.find_observed(notifier->callbacks.context,
+                                                                    entry->lane->target, &cluster);
+    if (observed.us > entry->since.us)
+        unread_withdraw(notifier, entry, batch);
+    else
+        unread_report(notifier, entry, cluster, batch);
+}
+
+static void unread_check_all(struct notifier *notifier)
+{
+    const int64_t next_check = as_time_add(notifier_now(notifier).us, UNREAD_CHECK_US);
+    struct as_storage_batch *batch = as_storage_batch_new(0);
+    struct entry *entry, *next;
+    notifier->unread_due = AS_MONO_NEVER;
+    find_outages(notifier);
+    for (size_t i = 0; i < notifier->destination_count; i++) {
+        TAILQ_FOREACH_SAFE (entry, &notifier->destinations[i]->entries, in_order, next) {
+            if (entry->is_held)
+                unread_check(notifier, entry, batch);
+        }
+    }
+    as_storage_submit(notifier->storage, batch);
+    if (notifier->unread_due.us < next_check)
+        notifier->unread_due.us = next_check;
+}
+
+/* The target was read: what comes next about it does not wait behind these notices. */
+static void unread_end(struct notifier *notifier, const char *target,
+                       struct as_storage_batch *batch)
+{
+    for (size_t i = 0; i < notifier->destination_count; i++) {
+        struct entry *entry, *next;
+        struct lane *lane;
+        HASH_FIND(hh, notifier->destinations[i]->by_target, target, strlen(target), lane);
+        if (!lane)
+            continue;
+        TAILQ_FOREACH_SAFE (entry, &lane->entries, in_lane, next) {
+            if (entry->is_held && entry->noted.is_durable)
+                unread_withdraw(notifier, entry, batch);
+        }
+    }
+}
+
+/* Effects, and states whose cause may be gone. */
+
 void notifier_on_effect(struct notifier *notifier, const struct as_engine *engine,
                         const struct as_effect *effect, struct as_storage_batch *batch)
 {
+    if (effect->kind == AS_EFFECT_RECORD_DECISION)
+        unread_end(notifier, effect->decision->target, batch);
+    else if (effect->kind == AS_EFFECT_RECORD_ACTION && effect->action->to >= 0)
+        unread_end(notifier, effect->action->target, batch);
     if (effect->kind == AS_EFFECT_RECORD_ACTION)
         notify_action(notifier, batch, effect->action);
     else if (effect->kind == AS_EFFECT_RECORD_EVALUATION)
@@ -702,6 +905,8 @@ void notifier_check_states(struct notifier *notifier, const struct as_engine *en
 {
     struct state *state, *next;
     notifier->check_due = AS_MONO_NEVER;
+    if (notifier->unread_due.us <= notifier_now(notifier).us)
+        unread_check_all(notifier);
     TAILQ_FOREACH_SAFE (state, &notifier->states, in_order, next) {
         if (still_holds(engine, state)) {
             if (state->kind == AS_NOTICE_INEFFECTIVE)
@@ -724,7 +929,8 @@ void notifier_check_states(struct notifier *notifier, const struct as_engine *en
 
 bool notifier_must_check_states(const struct notifier *notifier)
 {
-    return notifier->check_due.us <= notifier_now(notifier).us;
+    return notifier->check_due.us <= notifier_now(notifier).us ||
+           notifier->unread_due.us <= notifier_now(notifier).us;
 }
 
 /*
@@ -761,7 +967,7 @@ static int64_t get_rest(unsigned failures)
 static bool send_is_ready(const struct lane *lane)
 {
     const struct entry *head = TAILQ_FIRST(&lane->entries);
-    return head->noted.is_durable && head->phase == ENTRY_WAITING;
+    return head->noted.is_durable && !head->is_held && head->phase == ENTRY_WAITING;
 }
 
 static bool send_beats(const struct notifier *notifier, const struct destination *destination)
@@ -958,7 +1164,8 @@ void notifier_work(struct notifier *notifier)
 
 as_mono_time notifier_get_deadline(const struct notifier *notifier)
 {
-    as_mono_time deadline = send_get_earlier(notifier->drop_due, notifier->check_due);
+    as_mono_time deadline = send_get_earlier(
+        notifier->drop_due, send_get_earlier(notifier->check_due, notifier->unread_due));
     if (notifier->is_stopping)
         return AS_MONO_NEVER;
     for (size_t i = 0; notifier->config.messenger && i < notifier->destination_count; i++)
@@ -1056,11 +1263,7 @@ void notifier_on_deleted(struct notifier *notifier)
 
 /* Life: restoring, reloading and stopping. */
 
-/* A name of a rule or a target has few KiB. A document that was read is written again with its end:
- * each of its bytes takes six at most. */
-#define NOTICE_MAX         ((size_t)64 * 1024)
-#define NOTICE_WRITTEN_MAX (8 * NOTICE_MAX)
-#define KEY_SHOWN          256 /* bytes of the key of a row that cannot be read */
+#define KEY_SHOWN 256 /* bytes of the key of a row that cannot be read */
 
 struct notifier *notifier_new(const struct notifier_callbacks *callbacks,
                               const struct as_clock *clock, struct as_storage *storage)
@@ -1069,7 +1272,7 @@ struct notifier *notifier_new(const struct notifier_callbacks *callbacks,
     notifier->callbacks = *callbacks;
     notifier->clock = clock;
     notifier->storage = storage;
-    notifier->drop_due = notifier->check_due = AS_MONO_NEVER;
+    notifier->drop_due = notifier->check_due = notifier->unread_due = AS_MONO_NEVER;
     TAILQ_INIT(&notifier->states);
     as_shares_init(&notifier->shares);
     STAILQ_INIT(&notifier->writing);
@@ -1099,6 +1302,8 @@ struct notifier *notifier_free(struct notifier *notifier)
     free(notifier->destinations);
     as_shares_deinit(&notifier->shares);
     states_deinit(notifier);
+    for (size_t i = 0; i < notifier->outage_count; i++)
+        free(notifier->outages[i].cluster);
     free(notifier);
     return NULL;
 }
@@ -1297,8 +1502,12 @@ void notifier_reload(struct notifier *notifier, const struct as_notifier_config 
     for (size_t i = 0; i < config->receiver_count; i++)
         use_receiver(notifier, i);
     notifier_forget_removed(notifier);
-    for (size_t i = 0; i < notifier->destination_count; i++)
+    for (size_t i = 0; i < notifier->destination_count; i++) {
+        const struct entry *entry;
         send_reset(notifier, notifier->destinations[i]);
+        TAILQ_FOREACH (entry, &notifier->destinations[i]->entries, in_order)
+            unread_plan(notifier, entry);
+    }
 }
 
 void notifier_visit(const struct notifier *notifier, as_notifier_visit_fn *visit, void *context)

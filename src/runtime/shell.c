@@ -791,6 +791,16 @@ static const char *shell_find_sender(void *context, const char *target)
     return as_engine_find_sender(((struct as_shell *)context)->engine, target);
 }
 
+static as_mono_time shell_find_observed(void *context, const char *target, const char **cluster_out)
+{
+    return as_engine_find_observed(((struct as_shell *)context)->engine, target, cluster_out);
+}
+
+static void shell_visit_clusters(void *context, as_cluster_visit_fn *visit, void *visit_context)
+{
+    as_engine_visit_clusters(((struct as_shell *)context)->engine, visit, visit_context);
+}
+
 static bool may_send(void *context)
 {
     const struct as_shell *shell = context;
@@ -840,9 +850,15 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     shell->key = AS_BUF_INIT_OPEN(RECORD_SIZE_MAX);
     repeat_log_init(&shell->log, config->engine.seed);
     shell->engine = as_engine_new(&config->engine, config->ruleset);
-    shell->notifier = notifier_new(&(struct notifier_callbacks){record_notify, shell_find_sender,
-                                                                may_send, report_deadline, shell},
-                                   config->clock, config->storage);
+    shell->notifier =
+        notifier_new(&(struct notifier_callbacks){.record = record_notify,
+                                                  .find_sender = shell_find_sender,
+                                                  .find_observed = shell_find_observed,
+                                                  .visit_clusters = shell_visit_clusters,
+                                                  .may_send = may_send,
+                                                  .moved = report_deadline,
+                                                  .context = shell},
+                     config->clock, config->storage);
 
     shell_stamp(shell);
     const struct as_state_clock clock = {shell->boot, shell->mono, shell->wall};

@@ -32,7 +32,8 @@
 #define AS_NOTICE_ENUM(enumerator, ...) enumerator,
 enum as_notice_kind {
     AS_NOTICES(AS_NOTICE_ENUM)
-        AS_NOTICE_TEST, /* of `alertscaler notify test`; no receiver asks for it */
+        AS_NOTICE_TEST,            /* of `alertscaler notify test`; no receiver asks for it */
+    AS_NOTICE_CLUSTER_UNREACHABLE, /* for receivers of FAILED: in place of FAILED of each target */
     AS_NOTICE_KIND_COUNT
 };
 
@@ -53,6 +54,7 @@ struct as_notice { /* all texts are borrowed; NULL: none */
     enum as_notice_kind kind;
     enum as_notice_phase phase;
     const char *target, *target_name; /* the id; the name in the rule files */
+    const char *cluster;              /* CLUSTER_UNREACHABLE: its name, and `target` is one of it */
     const char *rule;
     const char *reason;             /* a reason code */
     const char *decision, *command; /* ids of the records that it comes from */
@@ -67,6 +69,7 @@ struct as_notice { /* all texts are borrowed; NULL: none */
     const char *credential; /* the narrowed one whose alerts alone caused it */
     const char *receiver;   /* name; NULL: not meant for one */
     uint32_t url;           /* index of the receiver's URL */
+    bool is_held;           /* a failed observation that may be over soon: not sent yet */
 };
 
 /* Why notices never reached their receiver. */

@@ -330,6 +330,10 @@ struct as_cluster_view {
 typedef void as_cluster_visit_fn(void *context, const struct as_cluster_view *view);
 void as_engine_visit_clusters(const struct as_engine *engine, as_cluster_visit_fn *visit,
                               void *context);
+/* When the target was last observed since the start; INT64_MIN: never. `cluster_out`: its cluster,
+ * valid until the next step; "": it is in none. */
+as_mono_time as_engine_find_observed(const struct as_engine *engine, const char *target,
+                                     const char **cluster_out);
 /* An entry with `allow.list`. */
 struct as_list_view {
     const char *entry;     /* its name */

@@ -28,6 +28,7 @@
 struct notifier;
 
 #define AS_NOTIFIER_ENTRIES_MAX 10000 /* that wait, for all receivers together */
+#define AS_NOTIFIER_UNREAD_US   (30 * AS_US_PER_S)
 
 enum as_notifier_count {
     AS_NOTIFIER_SENT,
@@ -41,6 +42,9 @@ struct as_notifier_config { /* borrowed until the next one, or until the shell i
     size_t receiver_count;
     struct as_messenger *messenger; /* NULL: nothing is sent */
     const char *instance, *external_url;
+    /* A target that could not be read is reported if it cannot be read for so long: many failures
+     * are over before. 0: at once. */
+    int64_t unread_us;
     /* For metrics: so many notices more. May be NULL. */
     void (*counted)(void *context, const char *receiver, enum as_notifier_count what,
                     uint64_t count);
@@ -60,6 +64,9 @@ struct notifier_callbacks { /* of the shell */
                    const struct as_notify_record *record);
     /* The narrowed credential whose alerts alone cause work for the target; NULL: none. */
     const char *(*find_sender)(void *context, const char *target);
+    /* As as_engine_find_observed, and as_engine_visit_clusters. */
+    as_mono_time (*find_observed)(void *context, const char *target, const char **cluster_out);
+    void (*visit_clusters)(void *context, as_cluster_visit_fn *visit, void *visit_context);
     bool (*may_send)(void *context);
     void (*moved)(void *context); /* the deadline may be another one */
     void *context;
@@ -84,7 +91,7 @@ void notifier_reload(struct notifier *notifier, const struct as_notifier_config 
 void notifier_on_effect(struct notifier *notifier, const struct as_engine *engine,
                         const struct as_effect *effect, struct as_storage_batch *batch);
 /* After incidents, rules or holds have changed: states whose cause is gone without a decision are
- * over. */
+ * over. Targets that could not be read are reported, if they still cannot. */
 void notifier_check_states(struct notifier *notifier, const struct as_engine *engine);
 /* Some states end with their time. */
 bool notifier_must_check_states(const struct notifier *notifier);

@@ -76,6 +76,31 @@ Test(notice, an_event_lives_fifteen_minutes_after_its_delivery)
                   "\"startsAt\":\"2026-11-25T08:46:40.000000Z\"}]");
 }
 
+Test(notice, of_a_cluster_names_no_target)
+{
+    const struct as_notice notice = {.kind = AS_NOTICE_CLUSTER_UNREACHABLE,
+                                     .target = "kubernetes/edge/apps/v1/Deployment/shop/web",
+                                     .target_name = "web",
+                                     .cluster = "edge",
+                                     .hash = "h",
+                                     .reason = "timeout",
+                                     .message = "no answer",
+                                     .at = {now.us - AS_US_PER_MIN}};
+    AS_CLEANUP(as_buf_deinit) struct as_buf event = AS_BUF_INIT(65536);
+    expect_alerts(&notice,
+                  "[{\"annotations\":{\"message\":\"no answer\",\"summary\":"
+                  "\"the API server of cluster edge does not answer, no target is scaled: "
+                  "timeout: no answer\"},"
+                  "\"endsAt\":\"2026-11-25T10:01:40.000000Z\","
+                  "\"generatorURL\":\"https://scaler.example/x/\","
+                  "\"labels\":{\"alertname\":\"AlertscalerClusterUnreachable\","
+                  "\"alertscaler_instance\":\"here\",\"cluster\":\"edge\",\"reason\":\"timeout\"},"
+                  "\"startsAt\":\"2026-11-25T09:45:40.000000Z\"}]");
+    as_notice_encode_event(&notice, &sender, &event);
+    cr_assert(strstr(event.data, "\"subject\":\"kubernetes/edge\""), "%s", event.data);
+    cr_assert_not(strstr(event.data, "\"target"), "%s", event.data);
+}
+
 Test(notice, a_clock_that_was_ahead_makes_no_alert_of_the_future)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(65536);

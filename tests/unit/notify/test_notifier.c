@@ -122,6 +122,25 @@ static const char *find_sender(void *context, const char *target)
     return sender;
 }
 
+static as_mono_time observed = {INT64_MIN};   /* of every target */
+static as_mono_time away_since = {INT64_MIN}; /* the cluster `default`; INT64_MIN: it answers */
+
+static as_mono_time find_observed(void *context, const char *target, const char **cluster_out)
+{
+    *cluster_out = strncmp(target, "group", 5) == 0 ? "" : "default";
+    return observed;
+}
+
+static void visit_clusters(void *context, as_cluster_visit_fn *visit, void *visit_context)
+{
+    const struct as_cluster_view views[] = {
+        {"edge", AS_MOMENT_NEVER},
+        {"default",
+         away_since.us == INT64_MIN ? AS_MOMENT_NEVER : (struct as_moment){.mono = away_since}}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(views); i++)
+        visit(visit_context, &views[i]);
+}
+
 static bool may_send(void *context)
 {
     return leads;
@@ -159,8 +178,13 @@ static void start(void)
     storage_config.callbacks = (struct as_storage_callbacks){
         .durable = on_durable, .hashed = on_hashed, .failed = on_failed};
     cr_assert_eq(as_storage_new(&storage_config, &storage, &error), 0, "%s", error.text);
-    notifier = notifier_new(
-        &(struct notifier_callbacks){record, find_sender, may_send, moved, NULL}, &clock_, storage);
+    notifier = notifier_new(&(struct notifier_callbacks){.record = record,
+                                                         .find_sender = find_sender,
+                                                         .find_observed = find_observed,
+                                                         .visit_clusters = visit_clusters,
+                                                         .may_send = may_send,
+                                                         .moved = moved},
+                            &clock_, storage);
     cr_assert_eq(notifier_restore(notifier, store, &error), 0, "%s", error.text);
     notifier_reload(notifier, &config);
 }
@@ -788,4 +812,147 @@ Test(notifier, many_states_are_told_in_parts)
     }
     cr_assert_eq(alerts, 250);
     cr_assert_eq(messages, 3);
+}
+
+/* Failed observations: reported if they last. */
+
+static struct as_notifier_config patient(void)
+{
+    struct as_notifier_config other = config;
+    other.unread_us = 30 * AS_US_PER_S;
+    return other;
+}
+
+static struct as_notifier_config patient_config;
+
+static void be_patient(void)
+{
+    patient_config = patient();
+    observed.us = away_since.us = INT64_MIN;
+    notifier_reload(notifier, &patient_config);
+}
+
+static void fail_to_read(const char *target, enum as_reason outcome)
+{
+    act_with(target, -1, outcome);
+}
+
+/* As the shell: at the deadline of the notifier. */
+static void wait_for(int64_t us)
+{
+    const int64_t end = now.us + us;
+    settle();
+    while (notifier_get_deadline(notifier).us <= end) {
+        if (notifier_get_deadline(notifier).us > now.us)
+            now = notifier_get_deadline(notifier);
+        if (notifier_must_check_states(notifier))
+            notifier_check_states(notifier, NULL);
+        work();
+        if (sending_count > 0)
+            break;
+    }
+    now.us = end;
+    settle();
+}
+
+static bool says(const char *text)
+{
+    return strstr(sendings[0].body, text) != NULL;
+}
+
+Test(notifier, a_target_that_cannot_be_read_is_reported_after_half_a_minute)
+{
+    be_patient();
+    fail_to_read("a", AS_REASON_FORBIDDEN);
+    wait_for(29 * AS_US_PER_S);
+    cr_assert_eq(sending_count, 0);
+    wait_for(2 * AS_US_PER_S);
+    cr_assert_eq(sending_count, 1);
+    cr_assert(says("could not be read: forbidden") && says("\"subject\":\"a\""), "%s",
+              sendings[0].body);
+    answer(NULL);
+    wait_for(AS_US_PER_MIN);
+    cr_assert_eq(look().entries, 0);
+    act_with("b", 3, AS_REASON_FORBIDDEN);
+    work();
+    expect_sending("b", 3); /* a size that could not be set: at once */
+}
+
+Test(notifier, a_target_that_is_read_again_is_not_reported)
+{
+    be_patient();
+    fail_to_read("a", AS_REASON_TIMEOUT);
+    wait_for(10 * AS_US_PER_S);
+    observed = now;
+    wait_for(AS_US_PER_MIN);
+    cr_assert_eq(sending_count, 0);
+    cr_assert_eq(look().entries, 0);
+    cr_assert_eq(dropped, 0, "it is no loss");
+    cr_assert_eq(as_store_memory_get_count(state, AS_STORE_META), 2, "head and time of the state");
+}
+
+Test(notifier, an_action_does_not_wait_behind_a_failure_that_is_over)
+{
+    be_patient();
+    fail_to_read("a", AS_REASON_TIMEOUT);
+    wait_for(AS_US_PER_S);
+    act("a", 5);
+    work();
+    expect_sending("a", 5);
+    answer(NULL);
+    wait_for(AS_US_PER_MIN);
+    cr_assert_eq(sending_count, 0);
+    cr_assert_eq(look().entries, 0);
+}
+
+Test(notifier, a_cluster_that_is_away_is_one_notice)
+{
+    be_patient();
+    away_since = now;
+    fail_to_read("a", AS_REASON_UNREACHABLE);
+    fail_to_read("group", AS_REASON_UNREACHABLE);
+    fail_to_read("denied", AS_REASON_FORBIDDEN);
+    wait_for(5 * AS_US_PER_S);
+    fail_to_read("b", AS_REASON_TIMEOUT);
+    wait_for(26 * AS_US_PER_S);
+    cr_assert_eq(sending_count, 1);
+    cr_assert(says("io.alertscaler.cluster_unreachable.v1") && says("\"cluster\":\"default\"") &&
+                  says("\"subject\":\"kubernetes/default\"") && !says("\"target\""),
+              "%s", sendings[0].body);
+    answer(NULL);
+    work();
+    cr_assert(says("\"subject\":\"group\""), "%s", sendings[0].body);
+    answer(NULL);
+    work();
+    cr_assert(says("\"subject\":\"denied\""), "%s", sendings[0].body);
+    answer(NULL);
+    wait_for(AS_US_PER_MIN);
+    cr_assert_eq(sending_count, 0, "b is in the cluster");
+    cr_assert_eq(look().entries, 0);
+
+    away_since = now; /* another outage */
+    fail_to_read("a", AS_REASON_UNREACHABLE);
+    wait_for(31 * AS_US_PER_S);
+    cr_assert(says("io.alertscaler.cluster_unreachable.v1"));
+}
+
+Test(notifier, a_failure_that_is_held_survives_a_restart)
+{
+    be_patient();
+    fail_to_read("a", AS_REASON_UNREACHABLE);
+    wait_for(10 * AS_US_PER_S);
+    stop();
+    start();
+    notifier_reload(notifier, &patient_config);
+    wait_for(15 * AS_US_PER_S);
+    cr_assert_eq(sending_count, 0);
+    wait_for(6 * AS_US_PER_S);
+    cr_assert_eq(sending_count, 1);
+    stop(); /* unanswered: it is sent again, although the target is read meanwhile */
+    start();
+    observed = now;
+    notifier_reload(notifier, &patient_config);
+    work();
+    cr_assert_eq(sending_count, 1);
+    cr_assert(says("could not be read: unreachable"));
 }
