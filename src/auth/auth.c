@@ -4,6 +4,7 @@
  * its name with the exchange.
  *
  * A given credential decides: with a wrong token neither a session nor a valid certificate helps.
+ * The person whom the proxy reports counts where sessions count, and before them.
  *
  * Expensive checks are limited per address (auth_limit.h); each counts as a failure from its start
  * until it succeeds, so that many at once cannot bypass the limit. Cheap checks (comparing a token,
@@ -28,11 +29,14 @@
 #include <alertscaler/auth/auth_review.h>
 #include <alertscaler/auth/browser.h>
 #include <alertscaler/auth/reply.h>
+#include <alertscaler/base/address.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/log.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/throttle.h>
+#include <alertscaler/model/scope.h>
 
 #include "auth_limit.h"
 #include "auth_signature.h"
@@ -77,7 +81,8 @@ struct as_auth {
     struct as_form_key form_key;
     /* refusals: a wrong password in a loop must fill neither log nor disk */
     struct as_throttle denied_log, denied_record;
-    const char *denied_handler; /* of the last refusal */
+    struct as_throttle foreign_log; /* headers of the proxy that come from other peers */
+    const char *denied_handler;     /* of the last refusal */
     int denied_status;
 };
 
@@ -105,6 +110,14 @@ static bool record_denied(const void *context, const struct as_throttle *denied)
     return auth->config.denied(auth->config.context, &record);
 }
 
+static bool log_foreign(const void *context, const struct as_throttle *foreign)
+{
+    as_log(AS_LOG_WARN, "headers of receiver.proxy ignored: they do not come from the proxy",
+           AS_F("remote", foreign->remote), AS_F("header", foreign->error),
+           AS_FI("count", foreign->count));
+    return true;
+}
+
 static as_mono_time auth_now(const struct as_auth *auth)
 {
     return auth->config.clock->get_mono(auth->config.clock);
@@ -120,6 +133,7 @@ struct as_auth *as_auth_new(const struct as_auth_config *config)
     as_form_key_init(&auth->form_key);
     auth->denied_log = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_denied, auth);
     auth->denied_record = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, record_denied, auth);
+    auth->foreign_log = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_foreign, auth);
     return auth;
 }
 
@@ -128,6 +142,7 @@ struct as_auth *as_auth_free(struct as_auth *auth)
     if (!auth)
         return NULL;
     as_throttle_end(&auth->denied_log, auth_now(auth));
+    as_throttle_end(&auth->foreign_log, auth_now(auth));
     as_reviewer_free(auth->reviewer);
     as_passwords_free(auth->passwords);
     as_auth_limit_free(auth->limit);
@@ -343,6 +358,7 @@ void as_auth_poll(struct as_auth *auth)
 {
     as_throttle_refill(&auth->denied_log, auth_now(auth));
     as_throttle_refill(&auth->denied_record, auth_now(auth));
+    as_throttle_refill(&auth->foreign_log, auth_now(auth));
     auth_end_sessions(auth);
     if (auth->reviewer)
         as_reviewer_poll(auth->reviewer);
@@ -448,6 +464,7 @@ static void auth_refuse_missing(struct admission *admission)
         {counts.tokens + counts.reviews, "a bearer token (authorization.credentials_file)"},
         {counts.users, "a user with password (basic_auth)"},
         {counts.certificates, "a client certificate (tls_config.cert_file)"},
+        {admission->takes_session && counts.proxy, "signing on at the proxy in front"},
         {admission->permission == AS_PERMISSION_NOTIFY ? counts.signatures : 0,
          "a signature over the body (Grafana)"},
     };
@@ -749,7 +766,147 @@ static struct as_credential_signature *find_signature(const struct as_auth *auth
     return NULL;
 }
 
-static enum as_http_admission auth_identify(struct admission *admission)
+/*
+ * The person whom a proxy in front of alertscaler reports, as `receiver.proxy` says. Each header
+ * may come once: a second one, or a name with a comma, may be what a client sent and the proxy did
+ * not remove. The proof is of the connection: the proxy's client certificate, or its address.
+ */
+
+#define PROXIED_NAME_MAX 128 /* bytes of a person's name */
+
+enum proxied {
+    PROXIED_NONE,    /* no header, or no proxy is configured */
+    PROXIED_FOREIGN, /* the header comes from another peer: it must be ignored */
+    PROXIED_PERSON,
+    PROXIED_INVALID /* with an error: the answer is 400 */
+};
+
+struct proxied_person {
+    char name[sizeof(AS_SCOPE_PROXIED) + PROXIED_NAME_MAX]; /* "proxy:NAME" */
+    unsigned permissions;                                   /* of all groups together */
+};
+
+static bool proxied_has_address(const struct as_proxy_settings *settings, const char *remote)
+{
+    struct as_address_range range;
+    for (size_t i = 0; i < settings->address_count; i++) {
+        if (as_address_range_parse(settings->addresses[i], &range) &&
+            as_address_range_has(&range, remote))
+            return true;
+    }
+    return settings->address_count == 0;
+}
+
+/* All proofs that are configured; without any, the proxy runs on this machine. */
+static bool proxied_is_from_proxy(const struct as_proxy_settings *settings,
+                                  const struct as_http_exchange *exchange)
+{
+    const char *remote = as_http_exchange_get_remote(exchange);
+    const char *subject = as_http_exchange_find_client_name(exchange);
+    if (!settings->certificate && settings->address_count == 0)
+        return as_address_is_loopback(remote);
+    return proxied_has_address(settings, remote) &&
+           (!settings->certificate || (subject && as_scope_match(settings->certificate, subject)));
+}
+
+static bool proxied_is_name(const char *name)
+{
+    const size_t size = strlen(name);
+    if (size == 0 || size > PROXIED_NAME_MAX || strchr(name, ','))
+        return false;
+    for (size_t i = 0; i < size;) {
+        const struct as_safe_char read = as_safe_char_read(name + i, size - i);
+        if (!read.is_valid || read.is_unsafe)
+            return false;
+        i += read.size;
+    }
+    return true;
+}
+
+static bool proxied_is_group(const struct as_proxy_group *group, const char *name, size_t size)
+{
+    return strlen(group->name) == size && memcmp(group->name, name, size) == 0;
+}
+
+static unsigned proxied_find_permissions(const struct as_proxy_settings *settings,
+                                         const char *groups)
+{
+    static const char spaces[] = " \t";
+    unsigned permissions = 0;
+    for (size_t i = 0; i < settings->group_count; i++) {
+        if (strcmp(settings->groups[i].name, "*") == 0)
+            permissions |= settings->groups[i].permissions;
+    }
+    while (groups && *groups) {
+        groups += strspn(groups, ", \t");
+        const size_t end = strcspn(groups, ",");
+        size_t size = end;
+        while (size > 0 && strchr(spaces, groups[size - 1]))
+            size--;
+        for (size_t i = 0; size > 0 && i < settings->group_count; i++) {
+            if (proxied_is_group(&settings->groups[i], groups, size))
+                permissions |= settings->groups[i].permissions;
+        }
+        groups += end;
+    }
+    return permissions;
+}
+
+static enum proxied proxied_find(const struct as_proxy_settings *settings,
+                                 const struct as_http_exchange *exchange,
+                                 struct proxied_person *person_out, struct as_error *error)
+{
+    if (!settings)
+        return PROXIED_NONE;
+    const char *name = as_http_exchange_find_header(exchange, settings->header);
+    const char *groups = as_http_exchange_find_header(exchange, settings->groups_header);
+    if (!name && !groups)
+        return PROXIED_NONE;
+    if (!proxied_is_from_proxy(settings, exchange))
+        return PROXIED_FOREIGN;
+    const char *const headers[] = {settings->header, settings->groups_header};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(headers); i++) {
+        if (as_http_exchange_count_headers(exchange, headers[i]) > 1) {
+            as_error_set(error,
+                         "the header %s came twice: let the proxy remove what the client sends",
+                         headers[i]);
+            return PROXIED_INVALID;
+        }
+    }
+    if (as_str_is_empty(name))
+        return PROXIED_NONE;
+    if (!proxied_is_name(name)) {
+        as_error_set(error,
+                     "the header %s has no name: expected at most %d bytes without commas and "
+                     "control characters, for example `ada@example.com`",
+                     settings->header, PROXIED_NAME_MAX);
+        return PROXIED_INVALID;
+    }
+    *person_out =
+        (struct proxied_person){.permissions = proxied_find_permissions(settings, groups)};
+    (void)snprintf(person_out->name, sizeof(person_out->name), AS_SCOPE_PROXIED "%s", name);
+    return PROXIED_PERSON;
+}
+
+/* The person has no secret of ours: what the proxy reports counts for this request only. */
+static enum as_http_admission auth_use_person(struct admission *admission,
+                                              const struct proxied_person *person)
+{
+    const struct as_credential credential = {person->name, person->permissions, NULL};
+    const char *word = as_permission_words[admission->permission];
+    char problem[AS_ERROR_SIZE];
+    if (person->permissions & 1U << admission->permission)
+        return auth_grant(admission, &credential);
+    (void)snprintf(problem, sizeof(problem),
+                   "`%s` is in no group with the permission `%s`: add a group of this person to "
+                   "receiver.proxy.permissions in the configuration",
+                   person->name, word);
+    auth_refuse(admission, 403, problem);
+    return AS_HTTP_REPLIED;
+}
+
+static enum as_http_admission auth_identify(struct admission *admission,
+                                            const struct proxied_person *person)
 {
     struct as_auth *auth = admission->auth;
     struct as_http_exchange *exchange = admission->exchange;
@@ -765,6 +922,8 @@ static enum as_http_admission auth_identify(struct admission *admission)
         admission->needs_signature = true;
         return AS_HTTP_ADMITTED;
     }
+    if (person)
+        return auth_use_person(admission, person);
     const struct as_session *session =
         admission->takes_session && !authorization ? auth_find_session(auth, exchange) : NULL;
     if (session)
@@ -777,6 +936,14 @@ static enum as_http_admission auth_identify(struct admission *admission)
         return auth_grant(admission, certificate);
     auth_refuse_missing(admission);
     return AS_HTTP_REPLIED;
+}
+
+static void auth_note_foreign(struct as_auth *auth, const struct as_http_exchange *exchange)
+{
+    as_throttle_add(&auth->foreign_log, as_http_exchange_get_remote(exchange),
+                    as_credentials_count(auth->credentials).proxy->header, auth_now(auth));
+    if (auth->config.proxy_ignored)
+        auth->config.proxy_ignored(auth->config.context);
 }
 
 /* Why nobody can have the permission; NULL: somebody can. */
@@ -803,7 +970,19 @@ static enum as_http_admission auth_admit(struct as_auth *auth, struct as_http_ex
         auth_refuse(admission, 403, obstacle);
         return AS_HTTP_REPLIED;
     }
-    return as_credentials_is_empty(auth->credentials) ? AS_HTTP_ADMITTED : auth_identify(admission);
+    struct proxied_person person;
+    struct as_error error = AS_ERROR_INIT;
+    const enum proxied proxied =
+        proxied_find(as_credentials_count(auth->credentials).proxy, exchange, &person, &error);
+    if (proxied == PROXIED_FOREIGN)
+        auth_note_foreign(auth, exchange);
+    if (proxied == PROXIED_INVALID && takes_session) {
+        auth_refuse(admission, 400, error.text);
+        return AS_HTTP_REPLIED;
+    }
+    if (as_credentials_is_empty(auth->credentials))
+        return AS_HTTP_ADMITTED;
+    return auth_identify(admission, proxied == PROXIED_PERSON && takes_session ? &person : NULL);
 }
 
 enum as_http_admission as_auth_admit(struct as_auth *auth, struct as_http_exchange *exchange,

@@ -54,6 +54,7 @@ struct as_credentials {
     size_t signature_count;
     struct review *reviews;
     size_t review_count;
+    struct as_proxy_settings proxy;
     as_mono_time looked;
 };
 
@@ -234,6 +235,31 @@ static void add_reviews(struct as_credentials *credentials,
     }
 }
 
+static void add_proxy(struct as_credentials *credentials, const struct as_proxy_settings *from)
+{
+    struct as_arena *arena = &credentials->arena;
+    struct as_access_settings access = {0};
+    struct as_proxy_group *groups = as_arena_alloc(arena, from->group_count, sizeof(*groups));
+    if (from->group_count == 0)
+        return;
+    for (size_t i = 0; i < from->group_count; i++) {
+        groups[i] = (struct as_proxy_group){as_arena_strdup(arena, from->groups[i].name),
+                                            from->groups[i].permissions};
+        access.permissions |= groups[i].permissions;
+    }
+    (void)add(credentials, AS_SCOPE_ALL_PROXIED, &access);
+    credentials->proxy = (struct as_proxy_settings){
+        .header = as_arena_strdup(arena, from->header),
+        .groups_header = as_arena_strdup(arena, from->groups_header),
+        .certificate = as_arena_strdup(arena, from->certificate),
+        .addresses =
+            (const char **)(uintptr_t)copy_texts(arena, from->addresses, from->address_count),
+        .address_count = from->address_count,
+        .groups = groups,
+        .group_count = from->group_count,
+    };
+}
+
 static void warn_users(const struct as_credentials *credentials,
                        const struct as_receiver_settings *settings)
 {
@@ -272,7 +298,8 @@ int as_credentials_new(const struct as_receiver_settings *settings,
     struct as_credentials *credentials = as_xcalloc(1, sizeof(*credentials));
     web = web ? web : &no_web;
     const size_t count = settings->token_count + web->user_count + settings->certificate_count +
-                         settings->hmac_count + settings->token_review.allow_count;
+                         settings->hmac_count + settings->token_review.allow_count +
+                         (settings->proxy.group_count > 0);
     credentials->scopes = as_arena_alloc(&credentials->arena, count, sizeof(*credentials->scopes));
     int status = add_tokens(credentials, settings, error);
     if (status == 0)
@@ -282,6 +309,7 @@ int as_credentials_new(const struct as_receiver_settings *settings,
     add_users(credentials, settings, web);
     add_certificates(credentials, settings);
     add_reviews(credentials, &settings->token_review);
+    add_proxy(credentials, &settings->proxy);
     status = check_names(credentials, error);
     if (status != 0)
         return status;
@@ -322,6 +350,7 @@ struct as_credential_counts as_credentials_count(const struct as_credentials *cr
         .certificates = credentials->certificate_count,
         .signatures = credentials->signature_count,
         .reviews = credentials->review_count,
+        .proxy = credentials->proxy.group_count > 0 ? &credentials->proxy : NULL,
     };
 }
 

@@ -208,7 +208,8 @@ static void add_credential(json_t *list, const char *name, const struct as_acces
 static bool has_credentials(const struct as_receiver_settings *receiver)
 {
     return receiver->token_count + receiver->user_count + receiver->certificate_count +
-               receiver->hmac_count + receiver->token_review.allow_count >
+               receiver->hmac_count + receiver->token_review.allow_count +
+               receiver->proxy.group_count >
            0;
 }
 

@@ -118,7 +118,8 @@ static struct replay_scopes replay_scopes_make(const struct as_receiver_settings
 {
     const struct as_token_review_settings *review = &settings->token_review;
     const size_t count = settings->token_count + settings->user_count +
-                         settings->certificate_count + settings->hmac_count + review->allow_count;
+                         settings->certificate_count + settings->hmac_count + review->allow_count +
+                         1;
     struct replay_scopes scopes = {.items = as_xcalloc(count + 1, sizeof(*scopes.items))};
     for (size_t i = 0; i < settings->token_count; i++)
         replay_add(&scopes, settings->tokens[i].name, &settings->tokens[i].access);
@@ -130,6 +131,8 @@ static struct replay_scopes replay_scopes_make(const struct as_receiver_settings
         replay_add(&scopes, settings->hmac[i].name, &settings->hmac[i].access);
     for (size_t i = 0; i < review->allow_count; i++)
         replay_add(&scopes, review->allow[i].name, &review->allow[i].access);
+    if (settings->proxy.group_count > 0)
+        replay_add(&scopes, AS_SCOPE_ALL_PROXIED, &(struct as_access_settings){0});
     return scopes;
 }
 
@@ -142,8 +145,10 @@ static void replay_scopes_deinit(struct replay_scopes *scopes)
 /* Users of a web configuration that `receiver.users` does not name are unknown. */
 static bool replay_scopes_know(const struct replay_scopes *scopes, const char *credential)
 {
+    const char *name =
+        as_str_starts_with(credential, AS_SCOPE_PROXIED) ? AS_SCOPE_ALL_PROXIED : credential;
     for (size_t i = 0; i < scopes->count; i++) {
-        if (strcmp(scopes->items[i].credential, credential) == 0)
+        if (strcmp(scopes->items[i].credential, name) == 0)
             return true;
     }
     return false;

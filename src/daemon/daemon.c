@@ -1128,6 +1128,11 @@ static void daemon_release(struct daemon *daemon)
         close(daemon->notify);
 }
 
+static void on_proxy_ignored(void *context)
+{
+    as_metrics_on_proxy_ignored(((struct daemon *)context)->metrics);
+}
+
 static bool offer_login(void *context, struct as_http_exchange *exchange)
 {
     return as_forms_offer_login(((struct daemon *)context)->forms, exchange);
@@ -1162,6 +1167,7 @@ int as_daemon_run(const struct as_daemon_options *options)
                                              .enable_admin_api = options->enable_admin_api,
                                              .denied = daemon_on_denied,
                                              .offer_login = offer_login,
+                                             .proxy_ignored = on_proxy_ignored,
                                              .context = &daemon});
     daemon.waiting = as_waiting_new();
     daemon.operators = as_operators_new(daemon.waiting);

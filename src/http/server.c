@@ -362,16 +362,31 @@ const char *as_http_exchange_get_query(const struct as_http_exchange *exchange)
     return exchange_get_string(exchange, exchange->head.query);
 }
 
+static bool is_header(const struct as_http_exchange *exchange, const struct as_http_field *field,
+                      const char *name, size_t size)
+{
+    return field->name.size == size &&
+           strcasecmp(exchange_get_string(exchange, field->name), name) == 0;
+}
+
 const char *as_http_exchange_find_header(const struct as_http_exchange *exchange, const char *name)
 {
-    size_t size = strlen(name);
+    const size_t size = strlen(name);
     for (unsigned i = 0; i < exchange->head.field_count; i++) {
         const struct as_http_field *field = &exchange->head.fields[i];
-        if (field->name.size == size &&
-            strcasecmp(exchange_get_string(exchange, field->name), name) == 0)
+        if (is_header(exchange, field, name, size))
             return exchange_get_string(exchange, field->value);
     }
     return NULL;
+}
+
+size_t as_http_exchange_count_headers(const struct as_http_exchange *exchange, const char *name)
+{
+    const size_t size = strlen(name);
+    size_t count = 0;
+    for (unsigned i = 0; i < exchange->head.field_count; i++)
+        count += is_header(exchange, &exchange->head.fields[i], name, size);
+    return count;
 }
 
 const char *as_http_exchange_get_body(const struct as_http_exchange *exchange, size_t *size_out)

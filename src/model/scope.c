@@ -59,8 +59,9 @@ static const struct as_scope *scope_find(const struct as_scope *scopes, size_t c
                                          const char *credential)
 {
     static const struct as_scope everything = {.credential = ""};
+    const bool is_proxied = strncmp(credential, AS_SCOPE_PROXIED, strlen(AS_SCOPE_PROXIED)) == 0;
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(scopes[i].credential, credential) == 0)
+        if (strcmp(scopes[i].credential, is_proxied ? AS_SCOPE_ALL_PROXIED : credential) == 0)
             return &scopes[i];
     }
     return credential[0] == '\0' ? &everything : NULL;

@@ -9,8 +9,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
+#include <alertscaler/base/address.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/str.h>
@@ -474,6 +476,94 @@ static const struct schema token_review =
            .example = "{cluster: default, allow: [{name: prometheus, group: "
                       "'system:serviceaccounts:monitoring'}]}");
 
+/* A person gets no `notify`: notifications come from programs. */
+static const char *const proxy_permissions[] = {"read", "admin", NULL};
+
+static const struct schema_field proxy_permission_list[] = {
+    SCHEMA_FORM(WORDS, .words = proxy_permissions,
+                .when_empty = "expected at least one of read and admin"),
+    {0}};
+
+static const struct schema_field proxy_groups[] = {
+    SCHEMA_FORM(TABLE, .max = 1000, .when_empty = "expected at least one group",
+                .forms = proxy_permission_list),
+    {0}};
+
+static void parse_proxy_group(struct loader *loader, const struct as_yaml_pair *pair,
+                              struct as_proxy_group *group)
+{
+    static const struct schema_field word = {.type = SCHEMA_WORD, .words = proxy_permissions};
+    static const enum as_permission permissions[] = {AS_PERMISSION_READ, AS_PERMISSION_ADMIN};
+    const struct as_yaml_node *list = pair->value;
+    *group = (struct as_proxy_group){.name = as_arena_strdup(loader->arena, pair->key->text)};
+    if (as_str_is_empty(group->name) || strchr(group->name, ','))
+        loader_report(loader, pair->key,
+                      "expected the name of a group, without a comma, or `*` for every person");
+    if (!schema_is_kind(loader, list, AS_YAML_LIST))
+        return;
+    (void)schema_check_count(loader, proxy_permission_list, list);
+    for (uint32_t i = 0; i < list->count; i++) {
+        unsigned index = 0;
+        if (schema_parse_value(loader, &word, list->items[i], &index))
+            group->permissions |= 1U << permissions[index];
+    }
+}
+
+static void parse_proxy_groups(struct loader *loader, const struct as_yaml_node *value,
+                               void *object)
+{
+    struct as_proxy_settings *settings = object;
+    if (!schema_is_map(loader, value, "{sre: [read, admin], '*': [read]}") ||
+        !schema_check_count(loader, proxy_groups, value))
+        return;
+    settings->groups = as_arena_alloc(loader->arena, value->count, sizeof(*settings->groups));
+    for (uint32_t i = 0; i < value->count; i++)
+        parse_proxy_group(loader, &value->pairs[i], &settings->groups[settings->group_count++]);
+}
+
+static void finish_proxy(struct loader *loader, const struct as_yaml_node *node,
+                         const struct as_yaml_node *at, void *object)
+{
+    static const char *const keys[] = {"header", "groups_header"};
+    struct as_proxy_settings *settings = object;
+    const char *const names[] = {settings->header, settings->groups_header};
+    const struct as_yaml_node *addresses = as_yaml_find(node, "addresses");
+    struct as_address_range range;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
+        if (names[i] && !is_field_name(names[i]))
+            loader_report(loader, as_yaml_find(node, keys[i]), "expected the name of a header");
+    }
+    if (names[0] && names[1] && strcasecmp(names[0], names[1]) == 0)
+        loader_report(loader, at, "`header` and `groups_header` must be two headers");
+    for (uint32_t i = 0; addresses && addresses->kind == AS_YAML_LIST && i < addresses->count;
+         i++) {
+        const struct as_yaml_node *item = addresses->items[i];
+        if (item->kind == AS_YAML_SCALAR && !as_address_range_parse(item->text, &range))
+            loader_report(loader, item,
+                          "expected a range of addresses like 10.1.0.0/16, or one address");
+    }
+}
+
+static const struct schema_field proxy_fields[] = {
+    SCHEMA_FIELD("header", STRING, as_proxy_settings, header, .fallback = "X-Forwarded-User"),
+    SCHEMA_FIELD("groups_header", STRING, as_proxy_settings, groups_header,
+                 .fallback = "X-Forwarded-Groups"),
+    SCHEMA_FIELD("certificate", STRING, as_proxy_settings, certificate),
+    SCHEMA_FIELD("addresses", STRINGS, as_proxy_settings, addresses,
+                 .count_offset = IN(as_proxy_settings, address_count), .min = 1, .max = 100),
+    {.key = "permissions",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_proxy_groups,
+     .forms = proxy_groups,
+     .expected = "map of groups to lists of permissions"},
+    {0},
+};
+
+static const struct schema proxy =
+    SCHEMA("proxy", as_proxy_settings, proxy_fields,
+           .example = "{permissions: {sre: [read, admin], '*': [read]}}", .finish = finish_proxy);
+
 static void parse_watchdog_match(struct loader *loader, const struct as_yaml_node *value,
                                  void *object)
 {
@@ -525,6 +615,7 @@ static const struct schema_field receiver_fields[] = {
     SCHEMA_FIELD("hmac", MAPS, as_receiver_settings, hmac,
                  .count_offset = IN(as_receiver_settings, hmac_count), .max = 100, .map = &hmac),
     SCHEMA_FIELD("token_review", MAP, as_receiver_settings, token_review, .map = &token_review),
+    SCHEMA_FIELD("proxy", MAP, as_receiver_settings, proxy, .map = &proxy),
     {.key = "watchdog", .type = SCHEMA_MAP, .map = &watchdog},
     {0},
 };
@@ -571,7 +662,8 @@ const struct schema schema_receiver =
            .example = "{tokens: [{name: alertmanager, file: token}]}", .finish = finish_receiver);
 
 const struct schema *const schema_receiver_parts[] = {
-    &access_schema, &token, &user, &certificate, &hmac, &token_review, &review, &watchdog, NULL};
+    &access_schema, &token,  &user,  &certificate, &hmac,
+    &token_review,  &review, &proxy, &watchdog,    NULL};
 
 /*
  * The whole file.

@@ -418,7 +418,7 @@ bool as_web_is_open(const struct as_web_settings *settings,
 {
     const size_t credentials = settings->user_count + receiver->token_count +
                                receiver->certificate_count + receiver->hmac_count +
-                               receiver->token_review.allow_count;
+                               receiver->token_review.allow_count + receiver->proxy.group_count;
     const char *client_auth = as_web_client_auth_words[settings->tls.client_auth];
     return credentials == 0 && strcmp(client_auth, "RequireAndVerifyClientCert") != 0;
 }

@@ -385,6 +385,9 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                              "HTTP connections closed without an answer.",
                              METRIC_COUNTER,
                              {"reason"}},
+    [METRIC_PROXY_IGNORED] = {"alertscaler_proxy_headers_ignored_total",
+                              "Requests with headers of receiver.proxy that are not of the proxy.",
+                              METRIC_COUNTER},
     [METRIC_ADMISSION_REVIEWS] = {"alertscaler_admission_reviews_total",
                                   "Reviews of policies for the API server, by outcome.",
                                   METRIC_COUNTER,
@@ -657,7 +660,7 @@ struct as_metrics *as_metrics_new(void)
             series_get(metrics, METRIC_NOTIFICATIONS, VALUES(result_words[i]));
     static const enum metric unlabelled[] = {
         METRIC_NOTIFICATION_TO_ACTION, METRIC_ALERT_TO_ACTION,    METRIC_STORE_COMMITS,
-        METRIC_STORE_COMMIT_DURATION,  METRIC_ACTION_LOG_RECORDS,
+        METRIC_STORE_COMMIT_DURATION,  METRIC_ACTION_LOG_RECORDS, METRIC_PROXY_IGNORED,
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(unlabelled); i++)
         (void)series_get(metrics, unlabelled[i], NULL);
@@ -890,6 +893,11 @@ void as_metrics_on_commit(struct as_metrics *metrics, int64_t duration_us, size_
     if (records > 0)
         series_get(metrics, METRIC_ACTION_LOG_LAST, NULL)->value =
             (double)now.us / (double)AS_US_PER_S;
+}
+
+void as_metrics_on_proxy_ignored(struct as_metrics *metrics)
+{
+    metrics_add(metrics, METRIC_PROXY_IGNORED, NULL, 1);
 }
 
 void as_metrics_on_reload(struct as_metrics *metrics, bool ok, as_wall_time now)

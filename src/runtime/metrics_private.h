@@ -74,6 +74,7 @@ enum metric { /* in printing order */
               METRIC_HTTP_DURATION,
               METRIC_HTTP_CONNECTIONS,
               METRIC_HTTP_DROPPED,
+              METRIC_PROXY_IGNORED,
               METRIC_ADMISSION_REVIEWS,
               METRIC_ADMISSION_CERTIFICATE,
               METRIC_POLICY_DEFINITION_OUTDATED,

@@ -86,6 +86,24 @@ static void warn_open(struct lint_run *run, const struct as_yaml_node *root)
                                                    .message = message});
 }
 
+/* An address is not a proof: each client there can report any person. */
+static void check_proxy(struct lint_run *run, const struct as_yaml_node *receiver)
+{
+    const struct as_proxy_settings *settings = &run->config->settings.receiver.proxy;
+    const struct as_web_settings *web = run->lint->sources.web;
+    const struct as_yaml_node *proxy = as_yaml_find(receiver, "proxy");
+    if (settings->address_count > 0 && !settings->certificate)
+        lint_warn(run, run->settings_tree, schema_find_key(proxy, "addresses"),
+                  "an address proves no proxy: every client at these addresses can send %s, and is "
+                  "then that person; add `certificate`, or run the proxy beside alertscaler, "
+                  "without `addresses`",
+                  settings->header);
+    if (settings->certificate && web && !web->tls.client_ca_file)
+        lint_warn(run, run->settings_tree, as_yaml_find(proxy, "certificate"),
+                  "%s has no client_ca_file: alertscaler verifies no certificate of the proxy",
+                  run->lint->sources.web_config_file);
+}
+
 void lint_check_credentials(struct lint_run *run)
 {
     if (!run->settings_tree)
@@ -93,6 +111,8 @@ void lint_check_credentials(struct lint_run *run)
     const struct as_yaml_node *root = as_yaml_get_root(run->settings_tree);
     if (run->lint->sources.web)
         check_users(run, as_yaml_find(root, "receiver"));
+    if (run->config->settings.receiver.proxy.group_count > 0)
+        check_proxy(run, as_yaml_find(root, "receiver"));
     if (lint_routes_is_open(run))
         warn_open(run, root);
 }

@@ -1253,6 +1253,8 @@ static void print_login(const struct api_request *request)
     const struct as_view *view = &request->view;
     if (as_auth_has_session(request->exchange))
         page_link(request, page_get_out(request), "/account", "", request->who);
+    else if (as_str_starts_with(request->who, AS_SCOPE_PROXIED)) /* the proxy signs off */
+        html_element(page_get_out(request), "span", "where", request->who);
     else if ((view->has_passwords || view->has_tokens) &&
              as_browser_may_log_in(request->exchange, view->external_url))
         page_link(request, page_get_out(request), "/login", "", "Log in");

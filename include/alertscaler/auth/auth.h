@@ -11,6 +11,9 @@
  * that only read, and at forms. It never counts at the API's requests that change something: these
  * have no token against other sites' pages.
  *
+ * A proxy in front may report who signed on there (receiver.proxy). Such a person counts where a
+ * session counts.
+ *
  * While no credential is configured, everyone may notify and read. The admin API always needs
  * --web.enable-admin-api and a credential with the permission `admin`.
  */
@@ -61,6 +64,8 @@ struct as_auth_config {
     /* A request without a credential that could have a session: true after answering a browser with
      * the way to log in. NULL: nobody can log in. */
     bool (*offer_login)(void *context, struct as_http_exchange *exchange);
+    /* For metrics: headers of receiver.proxy did not come from the proxy. May be NULL. */
+    void (*proxy_ignored)(void *context);
     void *context;
 };
 

@@ -62,6 +62,7 @@ const struct as_scope *as_credentials_get_scopes(const struct as_credentials *cr
 /* Number of each kind, to tell a client without a credential what it needs. */
 struct as_credential_counts {
     size_t tokens, users, certificates, signatures, reviews;
+    const struct as_proxy_settings *proxy; /* that reports who sends a request; NULL: none */
 };
 struct as_credential_counts as_credentials_count(const struct as_credentials *credentials);
 

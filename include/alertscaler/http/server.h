@@ -83,6 +83,8 @@ const char *as_http_exchange_get_path(const struct as_http_exchange *exchange); 
 void as_http_exchange_cut_path(struct as_http_exchange *exchange, size_t size);
 const char *as_http_exchange_get_query(const struct as_http_exchange *exchange); /* "" where none */
 const char *as_http_exchange_find_header(const struct as_http_exchange *exchange, const char *name);
+/* How often the header is in the request. */
+size_t as_http_exchange_count_headers(const struct as_http_exchange *exchange, const char *name);
 const char *as_http_exchange_get_body(const struct as_http_exchange *exchange, size_t *size_out);
 const char *as_http_exchange_get_remote(
     const struct as_http_exchange *exchange); /* "127.0.0.1:41234" */

@@ -25,6 +25,10 @@ struct as_scope { /* all borrowed */
     size_t target_count;
 };
 
+/* Persons whom a proxy reports have names with this beginning; their scope is that of the name. */
+#define AS_SCOPE_PROXIED     "proxy:"
+#define AS_SCOPE_ALL_PROXIED AS_SCOPE_PROXIED "*"
+
 /* `pattern` has `*` for any text, also none; other characters match themselves. Time: at most the
  * product of both lengths. */
 bool as_scope_match(const char *pattern, const char *text) AS_MUST_USE;

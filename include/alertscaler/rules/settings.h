@@ -183,6 +183,21 @@ struct as_token_review_settings {
     size_t allow_count;
 };
 
+struct as_proxy_group {
+    const char *name;     /* "*": every person */
+    unsigned permissions; /* bits 1 << enum as_permission; never `notify` */
+};
+
+struct as_proxy_settings {
+    const char *header; /* with the name */
+    const char *groups_header;
+    const char *certificate; /* pattern of the name in the proxy's certificate; NULL: none */
+    const char **addresses;  /* ranges; without them and a certificate: this machine */
+    size_t address_count;
+    struct as_proxy_group *groups; /* count 0: there is no proxy */
+    size_t group_count;
+};
+
 struct as_receiver_settings {
     uint64_t max_body;
     uint64_t max_bodies; /* of all together */
@@ -199,6 +214,7 @@ struct as_receiver_settings {
     struct as_hmac_settings *hmac;
     size_t hmac_count;
     struct as_token_review_settings token_review;
+    struct as_proxy_settings proxy;
     struct as_matcher *watchdog; /* count 0: none */
     size_t watchdog_count;
     int64_t watchdog_within_us;

@@ -58,6 +58,8 @@ void as_metrics_on_commit(struct as_metrics *metrics, int64_t duration_us, size_
 /* So many notices more; 0 makes the series. */
 void as_metrics_on_notice(struct as_metrics *metrics, const char *receiver,
                           enum as_notifier_count what, uint64_t count);
+/* For as_auth_config.proxy_ignored. */
+void as_metrics_on_proxy_ignored(struct as_metrics *metrics);
 /* After loading the configuration, at start too. */
 void as_metrics_on_reload(struct as_metrics *metrics, bool ok, as_wall_time now);
 

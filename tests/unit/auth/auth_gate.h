@@ -21,6 +21,8 @@
 
 struct as_http_exchange {
     const char *path, *authorization, *client_name, *signature, *sent;
+    const char *remote;       /* NULL: the usual one */
+    const char *fields[6][2]; /* more headers, up to one without a name */
     unsigned admitted;
     int status;
     unsigned replies;
@@ -37,15 +39,26 @@ const char *as_http_exchange_get_path(const struct as_http_exchange *exchange)
 
 const char *as_http_exchange_get_remote(const struct as_http_exchange *exchange)
 {
-    (void)exchange;
-    return "192.0.2.7:40000";
+    return exchange->remote ? exchange->remote : "192.0.2.7:40000";
 }
 
 const char *as_http_exchange_find_header(const struct as_http_exchange *exchange, const char *name)
 {
+    for (size_t i = 0; exchange->fields[i][0]; i++) {
+        if (strcasecmp(name, exchange->fields[i][0]) == 0)
+            return exchange->fields[i][1];
+    }
     if (strcasecmp(name, "X-Signature") == 0)
         return exchange->signature;
     return strcasecmp(name, "Authorization") == 0 ? exchange->authorization : NULL;
+}
+
+size_t as_http_exchange_count_headers(const struct as_http_exchange *exchange, const char *name)
+{
+    size_t count = 0;
+    for (size_t i = 0; exchange->fields[i][0]; i++)
+        count += strcasecmp(name, exchange->fields[i][0]) == 0;
+    return count;
 }
 
 void as_http_exchange_set_data(struct as_http_exchange *exchange, void *data,
@@ -158,13 +171,15 @@ static void teardown(void)
     (void)rmdir(folder);
 }
 
+static struct as_auth_config gate_config = {.clock = &test_clock, .denied = on_denied};
+
 /* The gate with these settings; all are copied. */
 static void open_with(const struct as_receiver_settings *settings,
                       const struct as_web_settings *web)
 {
     struct as_credentials *credentials;
-    auth = as_auth_new(
-        &(struct as_auth_config){.clock = &test_clock, .base = base, .denied = on_denied});
+    gate_config.base = base;
+    auth = as_auth_new(&gate_config);
     cr_assert_eq(as_credentials_new(settings, web, &credentials, NULL), 0);
     cr_assert_null(as_auth_swap_credentials(auth, credentials));
 }

@@ -44,6 +44,11 @@ const char *as_http_exchange_find_header(const struct as_http_exchange *exchange
     return strcmp(name, "Accept") == 0 ? exchange->accept : NULL;
 }
 
+size_t as_http_exchange_count_headers(const struct as_http_exchange *exchange, const char *name)
+{
+    return as_http_exchange_find_header(exchange, name) != NULL;
+}
+
 void as_http_exchange_set_route(struct as_http_exchange *exchange, const void *route,
                                 const char *handler_name)
 {

@@ -169,3 +169,16 @@ Test(scope, narrowed_credentials_have_equal_parts_of_half_of_a_limit)
     cr_expect_eq(as_scope_get_part(scopes, 2, "a", 100), 50);
     cr_expect_eq(as_scope_get_part(NULL, 0, "removed", 100), 50);
 }
+
+Test(scope, persons_whom_a_proxy_reports_have_one_scope)
+{
+    static const struct as_scope with[] = {{.credential = "proxy:x"},
+                                           {.credential = AS_SCOPE_ALL_PROXIED}};
+    static const char *const targets[] = {"web"};
+    static const struct as_scope without[] = {
+        {.credential = "proxy", .targets = targets, .target_count = 1}, {.credential = "*"}};
+    cr_expect(as_scope_is_whole(with, 2, "proxy:ada"));
+    cr_expect(as_scope_allows_target(with, 2, "proxy:ada", "web", "id"));
+    cr_expect_not(as_scope_is_whole(without, 2, "proxy:ada"));
+    cr_expect_not(as_scope_allows_target(without, 2, "proxy:ada", "web", "id"));
+}
