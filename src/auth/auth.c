@@ -56,6 +56,7 @@ struct admission { /* stored with an exchange */
     const char *handler;
     enum as_permission permission;
     bool takes_session;
+    bool is_repeat;            /* by the script of a page, not by a person */
     char *credential;          /* "" until known */
     bool may_order;            /* it has the permission `admin`, and that API is enabled */
     struct as_digest identity; /* of the session, or of the credential */
@@ -193,7 +194,8 @@ static bool find_cookie(const struct as_http_exchange *exchange, const char *nam
 }
 
 static const struct as_session *auth_find_session(struct as_auth *auth,
-                                                  const struct as_http_exchange *exchange)
+                                                  const struct as_http_exchange *exchange,
+                                                  bool is_use)
 {
     static const char *const names[] = {COOKIE, LOCAL_COOKIE};
     const bool is_local = as_browser_is_local(exchange);
@@ -201,7 +203,7 @@ static const struct as_session *auth_find_session(struct as_auth *auth,
         char id[AS_SESSION_ID_SIZE] = "";
         const struct as_session *session =
             find_cookie(exchange, names[i], id)
-                ? as_sessions_find(auth->sessions, id, auth_now(auth))
+                ? as_sessions_find(auth->sessions, id, auth_now(auth), is_use)
                 : NULL;
         explicit_bzero(id, sizeof(id));
         if (session && session->owner.is_local == (i > 0))
@@ -248,7 +250,7 @@ static void auth_begin_session(struct admission *admission)
         .credential = admission->credential, .token = login->token, .is_local = login->is_local};
     if (credential)
         owner.secret = *credential->secret;
-    const struct as_session *old = auth_find_session(auth, admission->exchange);
+    const struct as_session *old = auth_find_session(auth, admission->exchange, true);
     if (old) {
         const struct as_digest digest = old->digest;
         as_sessions_end(auth->sessions, &digest);
@@ -412,7 +414,7 @@ static void auth_refuse(struct admission *admission, int status, const char *pro
 {
     struct as_auth *auth = admission->auth;
     const struct as_credential_counts counts = as_credentials_count(auth->credentials);
-    const bool is_basic = counts.users > 0;
+    const bool is_basic = counts.users > 0 && !admission->is_repeat; /* a browser shows a dialog */
     const bool is_bearer = counts.tokens > 0 || counts.reviews > 0 || !is_basic;
     char headers[HEADERS_MAX] = "";
     if (status == 401 && !admission->login.done)
@@ -454,7 +456,7 @@ static void auth_refuse_missing(struct admission *admission)
 {
     struct as_auth *auth = admission->auth;
     const struct as_credential_counts counts = as_credentials_count(auth->credentials);
-    if (admission->takes_session && auth->config.offer_login &&
+    if (admission->takes_session && !admission->is_repeat && auth->config.offer_login &&
         auth->config.offer_login(auth->config.context, admission->exchange))
         return;
     const struct {
@@ -925,7 +927,9 @@ static enum as_http_admission auth_identify(struct admission *admission,
     if (person)
         return auth_use_person(admission, person);
     const struct as_session *session =
-        admission->takes_session && !authorization ? auth_find_session(auth, exchange) : NULL;
+        admission->takes_session && !authorization
+            ? auth_find_session(auth, exchange, !admission->is_repeat)
+            : NULL;
     if (session)
         return auth_use_session(admission, session);
     const char *subject =
@@ -961,10 +965,11 @@ static const char *auth_find_obstacle(const struct as_auth *auth, enum as_permis
 
 static enum as_http_admission auth_admit(struct as_auth *auth, struct as_http_exchange *exchange,
                                          const char *handler, enum as_permission permission,
-                                         bool takes_session)
+                                         bool takes_session, bool is_repeat)
 {
     struct admission *admission = auth_admission_new(auth, exchange, handler, permission);
     admission->takes_session = takes_session;
+    admission->is_repeat = is_repeat;
     const char *obstacle = auth_find_obstacle(auth, permission);
     if (obstacle) {
         auth_refuse(admission, 403, obstacle);
@@ -988,13 +993,19 @@ static enum as_http_admission auth_admit(struct as_auth *auth, struct as_http_ex
 enum as_http_admission as_auth_admit(struct as_auth *auth, struct as_http_exchange *exchange,
                                      const char *handler, enum as_permission permission)
 {
-    return auth_admit(auth, exchange, handler, permission, permission == AS_PERMISSION_READ);
+    return auth_admit(auth, exchange, handler, permission, permission == AS_PERMISSION_READ, false);
+}
+
+enum as_http_admission as_auth_admit_repeat(struct as_auth *auth, struct as_http_exchange *exchange,
+                                            const char *handler)
+{
+    return auth_admit(auth, exchange, handler, AS_PERMISSION_READ, true, true);
 }
 
 enum as_http_admission as_auth_admit_form(struct as_auth *auth, struct as_http_exchange *exchange,
                                           const char *handler, enum as_permission permission)
 {
-    return auth_admit(auth, exchange, handler, permission, true);
+    return auth_admit(auth, exchange, handler, permission, true, false);
 }
 
 bool as_auth_verify_body(struct as_auth *auth, struct as_http_exchange *exchange)
@@ -1045,7 +1056,7 @@ void as_auth_log_in(struct as_auth *auth, struct as_http_exchange *exchange,
 void as_auth_log_out(const struct as_http_exchange *exchange, char cookie_out[AS_COOKIE_SIZE])
 {
     const struct admission *admission = as_http_exchange_get_data(exchange);
-    const struct as_session *session = auth_find_session(admission->auth, exchange);
+    const struct as_session *session = auth_find_session(admission->auth, exchange, true);
     print_cookie(session && session->owner.is_local, "", cookie_out);
     if (!admission->is_session)
         return;
@@ -1056,7 +1067,7 @@ void as_auth_log_out(const struct as_http_exchange *exchange, char cookie_out[AS
 
 bool as_auth_is_logged_in(struct as_auth *auth, const struct as_http_exchange *exchange)
 {
-    const struct as_session *session = auth_find_session(auth, exchange);
+    const struct as_session *session = auth_find_session(auth, exchange, true);
     return session && auth_keeps_session(auth, &session->owner);
 }
 

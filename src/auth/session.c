@@ -136,7 +136,7 @@ static struct place *find(struct as_sessions *sessions, const struct as_digest *
 }
 
 const struct as_session *as_sessions_find(struct as_sessions *sessions, const char *id,
-                                          as_mono_time now)
+                                          as_mono_time now, bool is_use)
 {
     const struct as_digest digest = get_digest(id);
     struct place *place = find(sessions, &digest);
@@ -146,7 +146,8 @@ const struct as_session *as_sessions_find(struct as_sessions *sessions, const ch
         end(sessions, place);
         return NULL;
     }
-    place->used = now;
+    if (is_use)
+        place->used = now;
     return &place->session;
 }
 

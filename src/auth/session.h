@@ -47,9 +47,10 @@ struct as_sessions *as_sessions_free(struct as_sessions *sessions);
 void as_sessions_begin(struct as_sessions *sessions, const struct as_session_owner *owner,
                        as_mono_time now, char id_out[AS_SESSION_ID_SIZE]);
 
-/* The session with this id, which is thereby used; NULL: none. Any text may be given. */
+/* The session with this id; NULL: none. Any text may be given. `is_use`: a person uses it, which
+ * extends it. */
 const struct as_session *as_sessions_find(struct as_sessions *sessions, const char *id,
-                                          as_mono_time now);
+                                          as_mono_time now, bool is_use);
 
 void as_sessions_end(struct as_sessions *sessions, const struct as_digest *digest);
 

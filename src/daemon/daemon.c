@@ -315,6 +315,7 @@ static void daemon_fill_view(void *context, struct as_view *view_out)
         .engine = daemon->shell ? as_shell_get_engine(daemon->shell) : NULL,
         .storage = daemon->storage,
         .shell = daemon->shell,
+        .changes = daemon->shell ? as_shell_count_changes(daemon->shell) : 0,
         .leader = daemon->leader->look(daemon->leader),
         .ruleset = daemon_get_rules(daemon),
         .scopes = scopes,

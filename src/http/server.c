@@ -306,6 +306,7 @@ static const struct status_phrase {
     {202, "Accepted"},
     {204, "No Content"},
     {303, "See Other"},
+    {304, "Not Modified"},
     {400, "Bad Request"},
     {401, "Unauthorized"},
     {403, "Forbidden"},
@@ -578,7 +579,7 @@ static void server_print_head(struct as_http_server *server,
     as_buf_append_str(out, exchange_find_phrase(answer->status));
     as_buf_append_str(out, "\r\nDate: ");
     as_buf_append_str(out, get_date(server));
-    if (answer->status != 204) {
+    if (answer->status != 204 && answer->status != 304) {
         as_buf_append_str(out, "\r\nContent-Type: ");
         as_buf_append_str(out, answer->content_type ? answer->content_type
                                                     : "text/plain; charset=utf-8");
@@ -611,8 +612,8 @@ void as_http_exchange_reply(struct as_http_exchange *exchange, const struct as_h
     bool sent = true;
     if (!connection->peer_gone) {
         server_print_head(server, exchange, answer, connection->close_after);
-        bool has_body =
-            answer->body_size > 0 && !exchange->is_head_request && answer->status != 204;
+        bool has_body = answer->body_size > 0 && !exchange->is_head_request &&
+                        answer->status != 204 && answer->status != 304;
         struct iovec parts[] = {{server->out.data, server->out.size},
                                 {(void *)(uintptr_t)answer->body, answer->body_size}};
         sent = connection_send_answer(connection, parts, has_body ? 2 : 1);

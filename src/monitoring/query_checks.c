@@ -52,6 +52,7 @@ struct as_query_checks {
     TAILQ_HEAD(, item) queue;
     struct item *under_way[AS_QUERY_CHECKS_UNDER_WAY]; /* NULL: a free place */
     size_t failing;
+    uint64_t changes; /* of errors */
     uint64_t last_call_id;
     int64_t retry_us;
     struct as_timer *retry, *log; /* NULL: not started */
@@ -85,6 +86,7 @@ static void item_set_error(struct as_query_checks *checks, struct item *item, co
 {
     checks->failing -= item->error != NULL;
     checks->failing += error != NULL;
+    checks->changes++;
     item->is_unlogged = error && !item->error;
     free(item->error);
     item->error = error ? as_xstrdup(error) : NULL;
@@ -383,6 +385,11 @@ const char *as_query_checks_find_error(const struct as_query_checks *checks,
         return NULL;
     const char *error = item_find_error(checks, rule->source.query);
     return error ? error : item_find_error(checks, rule->guard);
+}
+
+uint64_t as_query_checks_count_changes(const struct as_query_checks *checks)
+{
+    return checks ? checks->changes : 0;
 }
 
 void as_query_checks_visit_failing(const struct as_query_checks *checks,

@@ -64,6 +64,7 @@ struct as_shell {
     bool may_marks_be_new;   /* an action of this process, or of the one before, may still mark */
     bool ready;
     bool is_fenced; /* nothing more is carried out */
+    uint64_t changes;
 };
 
 /*
@@ -432,6 +433,7 @@ void as_shell_record_others(struct as_shell *shell, const struct as_others_recor
 {
     struct as_others_record named = *record;
     named.target_name = as_engine_find_name(shell->engine, record->target);
+    shell->changes++;
     shell_record(shell, 0, AS_RECORD_OTHERS, &named);
 }
 
@@ -757,6 +759,7 @@ static void shell_run(struct as_shell *shell, struct as_event *event)
     shell_stamp(shell);
     event->mono = shell->mono;
     event->wall = shell->wall;
+    shell->changes++;
     as_engine_step(shell->engine, event, &effects);
     for (size_t i = 0; i < effects.count; i++) {
         if (!check_fence(shell, &effects.items[i]))
@@ -1010,6 +1013,11 @@ bool as_shell_is_idle(const struct as_shell *shell)
 const struct as_engine *as_shell_get_engine(const struct as_shell *shell)
 {
     return shell->engine;
+}
+
+uint64_t as_shell_count_changes(const struct as_shell *shell)
+{
+    return shell->changes;
 }
 
 bool as_shell_is_ready(const struct as_shell *shell)

@@ -731,7 +731,9 @@ void as_api_answer_with(struct as_api *api, struct as_http_exchange *exchange,
     struct as_error error = AS_ERROR_INIT;
     if (api_parameters_parse(&request, &error) == 0) {
         api->config.view(api->config.context, &request.view);
-        if (check_leader(&request, endpoint))
+        const bool is_unchanged =
+            endpoint->answer_unchanged && endpoint->answer_unchanged(&request);
+        if (!is_unchanged && check_leader(&request, endpoint))
             endpoint->answer(&request);
     } else {
         as_reply_error(exchange, 400, NULL, "%s", error.text);

@@ -68,7 +68,8 @@ struct as_api {
     size_t decision_count, decision_bytes;
     struct kept_failure *failures; /* by target; oldest first */
     struct as_history *history;
-    struct as_buf body; /* of the present answer */
+    struct as_buf body;       /* of the present answer */
+    as_wall_time shown_until; /* of the present page: when a time on it has passed */
 };
 
 struct api_request {
@@ -80,9 +81,10 @@ struct api_request {
     struct as_view view;
     struct evkeyvalq parameters;
     struct as_json_writer json;
-    bool has_form; /* of a page: it must not refresh */
-    bool is_open;  /* of a page: for everybody */
-    bool stays;    /* of a page: offers no refreshing */
+    size_t contended; /* of a page: targets that target_rows_print found */
+    bool has_form;    /* of a page: it must not refresh */
+    bool is_open;     /* of a page: for everybody */
+    bool stays;       /* of a page: offers no refreshing */
 };
 
 /* Writes {"status":"success","data": and the caller then writes the value to request->json. */

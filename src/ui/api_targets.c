@@ -554,6 +554,10 @@ static void visit_if_wanted(void *context, const struct as_target_view *target)
 bool api_visit_target(const struct api_request *request, const char *wanted,
                       as_target_visit_fn *each, void *context)
 {
+    const struct as_view *view = &request->view;
+    if (view->engine &&
+        as_engine_visit_target(view->engine, wanted, view->mono, view->wall, each, context))
+        return true;
     AS_CLEANUP(as_free_p) char *key = as_target_key_make(wanted);
     struct target_search search = {.wanted = key, .each = each, .context = context};
     visit(request, visit_if_wanted, &search);

@@ -52,7 +52,7 @@ struct as_forms *as_forms_free(struct as_forms *forms)
 static void forms_show(const struct as_forms *forms, struct as_http_exchange *exchange,
                        void (*answer)(struct api_request *request), const struct as_api_note *note)
 {
-    const struct as_api_endpoint endpoint = {answer, false};
+    const struct as_api_endpoint endpoint = {answer, false, NULL};
     as_api_answer_with(forms->config.api, exchange, &endpoint, "", "", note);
 }
 

@@ -1,6 +1,7 @@
 /*
  * What all pages share: the style sheet, head, menu and foot; times, sizes and reasons in words;
- * forms of operator commands and their results; what is blocked for a time; the table of targets.
+ * forms of operator commands and their results; what is blocked for a time; the table of targets;
+ * the version of a page.
  * It decides nothing and changes nothing.
  */
 #include "page.h"
@@ -104,6 +105,7 @@ static const char sheet[] =
     ".spark path{fill:none;stroke:var(--link);stroke-width:1.5}"
     ".spark line{stroke:var(--dim)}"
     ".narrow{display:none}"
+    "#live{position:sticky;bottom:0;margin:0;padding:.6rem 1rem}"
     "footer{color:var(--dim);font-size:13px;padding-top:1.6rem;padding-bottom:2rem}"
     "footer p{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem}"
     "@media(max-width:720px){.wide{display:none}.narrow{display:block}.where{margin-left:0}"
@@ -128,15 +130,19 @@ static void style_print(struct as_buf *out)
     as_buf_append_str(out, "</style>");
 }
 
-/* Appends the header `Content-Security-Policy`: no scripts, no style but this one (by its digest),
- * nothing from elsewhere, forms to ourselves, no frame around it. */
-static void style_print_policy(struct as_buf *headers)
+/* Appends the header `Content-Security-Policy`: no script but ours, and requests to us alone (an
+ * open page has no script), no style but this one (by its digest), nothing from elsewhere, forms to
+ * ourselves, no frame around it. */
+static void style_print_policy(bool has_script, struct as_buf *headers)
 {
     unsigned char digest[SHA256_DIGEST_LENGTH];
     AS_CLEANUP(as_buf_deinit) struct as_buf style = AS_BUF_INIT(STYLE_MAX);
     print_sheet(&style);
     SHA256((const unsigned char *)style.data, style.size, digest);
-    as_buf_append_str(headers, "Content-Security-Policy: default-src 'none'; style-src 'sha256-");
+    as_buf_append_str(headers, "Content-Security-Policy: default-src 'none'; ");
+    if (has_script)
+        as_buf_append_str(headers, "script-src 'self'; connect-src 'self'; ");
+    as_buf_append_str(headers, "style-src 'sha256-");
     as_encode_base64(headers, digest, sizeof(digest));
     as_buf_append_str(headers,
                       "'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'\r\n");
@@ -232,7 +238,7 @@ static void page_print_spark(const struct api_request *request, const char *targ
 
 #define PAGES_SHOWN 1000000
 
-void page_print_span(struct as_buf *out, int64_t us)
+static void page_print_span(struct as_buf *out, int64_t us)
 {
     const int64_t seconds = us > 0 ? us / AS_US_PER_S : 0;
     if (seconds < 120)
@@ -245,22 +251,51 @@ void page_print_span(struct as_buf *out, int64_t us)
         as_buf_printf(out, "%" PRId64 " d", seconds / (24 * 60 * 60));
 }
 
+/* The page is another when `at` comes. */
+static void note_time(const struct api_request *request, as_wall_time at)
+{
+    as_wall_time *until = &request->api->shown_until;
+    if (at.us > request->view.wall.us && at.us < until->us)
+        *until = at;
+}
+
+static as_wall_time page_get_wall(const struct api_request *request, as_mono_time at)
+{
+    return (as_wall_time){request->view.wall.us + (at.us - request->view.mono.us)};
+}
+
 void page_print_time(const struct api_request *request, as_wall_time at)
 {
     char text[AS_RFC3339_SIZE];
+    note_time(request, at);
     as_wall_time_print(at, text);
     as_buf_printf(page_get_out(request), "<time datetime=\"%s\">%.10s %.8s</time>", text, text,
                   text + 11);
 }
 
+/* `class`: how page.js prints it. */
+static void begin_moving_time(struct as_buf *out, const char *class, as_wall_time at)
+{
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print(at, text);
+    as_buf_printf(out, "<time class=\"%s\" datetime=\"%s\" title=\"%s\">", class, text, text);
+}
+
 void page_print_ago(const struct api_request *request, as_wall_time at)
 {
     struct as_buf *out = page_get_out(request);
-    char text[AS_RFC3339_SIZE];
-    as_wall_time_print(at, text);
-    as_buf_printf(out, "<time datetime=\"%s\" title=\"%s\">", text, text);
+    begin_moving_time(out, "ago", at);
     page_print_span(out, request->view.wall.us - at.us);
     as_buf_append_str(out, " ago</time>");
+}
+
+void page_print_distance(const struct api_request *request, struct as_buf *out, as_wall_time at)
+{
+    const int64_t left_us = at.us - request->view.wall.us;
+    note_time(request, at);
+    begin_moving_time(out, left_us > 0 ? "left" : "for", at);
+    page_print_span(out, left_us > 0 ? left_us : -left_us);
+    as_buf_append_str(out, "</time>");
 }
 
 void page_print_reason(struct as_buf *out, enum as_reason reason)
@@ -282,7 +317,7 @@ void page_print_pause(const struct api_request *request, const struct as_pause_v
     }
     if (as_moment_is_set(pause->until)) {
         as_buf_append_str(out, " for another ");
-        page_print_span(out, pause->until.mono.us - request->view.mono.us);
+        page_print_distance(request, out, page_get_wall(request, pause->until.mono));
     }
     as_buf_append_str(out, ": ");
     html_text(out, pause->reason);
@@ -370,6 +405,7 @@ static void page_append_query(const struct api_request *request, const char *wit
     const struct evkeyval *parameter;
     TAILQ_FOREACH (parameter, &request->parameters, next) {
         if (strcmp(parameter->key, without) != 0 && strcmp(parameter->key, "page") != 0 &&
+            strcmp(parameter->key, PAGE_SINCE) != 0 &&
             as_str_is_visible(parameter->key, strlen(parameter->key)))
             html_query(url, parameter->key, parameter->value);
     }
@@ -556,7 +592,8 @@ void page_print_blocked(struct api_request *request)
 {
     const struct as_view *view = &request->view;
     struct listing listing = {.request = request};
-    as_engine_visit_targets(view->engine, view->mono, view->wall, list_contended, &listing);
+    if (request->contended > 0)
+        as_engine_visit_targets(view->engine, view->mono, view->wall, list_contended, &listing);
     as_engine_visit_ineffective(view->engine, view->mono, view->wall, list_ineffective, &listing);
     if (listing.count > 0)
         html_table_end(&listing.table);
@@ -721,7 +758,9 @@ void page_print_order(const struct api_request *request, const struct page_order
     as_buf_printf(&path, "%s/%s", order->place, order->word);
     if (as_buf_check(&path) != 0)
         return;
-    as_buf_append_str(out, "<details class=\"order\"><summary>");
+    as_buf_append_str(out, "<details class=\"order\"");
+    html_attribute(out, "data-key", path.data);
+    as_buf_append_str(out, "><summary>");
     html_text(out, order->title);
     as_buf_append_str(out, "</summary>\n");
     page_begin_form(request, path.data);
@@ -889,7 +928,7 @@ static void page_print_lock(const struct api_request *request, const char *what,
     if (!as_moment_is_set(until) || until.mono.us <= request->view.mono.us)
         return;
     as_buf_printf(out, "<span class=\"pill\">%s locked for ", what);
-    page_print_span(out, until.mono.us - request->view.mono.us);
+    page_print_distance(request, out, page_get_wall(request, until.mono));
     as_buf_append_str(out, "</span> ");
 }
 
@@ -1031,7 +1070,7 @@ static int by_decision(const struct as_target_view *a, const struct as_target_vi
 }
 
 struct wanted {
-    const struct api_request *request;
+    struct api_request *request;
     const char *text; /* NULL: any */
     const struct state *state;
     const struct sorting *sorting;
@@ -1061,7 +1100,7 @@ static int page_compare(const void *left, const void *right, void *context)
     return wanted->is_descending ? -order : order;
 }
 
-static struct wanted read_wanted(const struct api_request *request)
+static struct wanted read_wanted(struct api_request *request)
 {
     const char *state = api_parameter_find(request, "state");
     const char *sort = api_parameter_find(request, "sort");
@@ -1086,6 +1125,7 @@ static struct wanted read_wanted(const struct api_request *request)
 static void page_collect(void *context, const struct as_target_view *target)
 {
     struct wanted *wanted = context;
+    wanted->request->contended += as_moment_is_set(target->contended_until);
     const bool has_state =
         wanted->state->has(target) ||
         (wanted->state->has_rules && page_has_failing_rule(wanted->request, target));
@@ -1210,6 +1250,70 @@ void target_rows_print(struct api_request *request)
 }
 
 /*
+ * The version of a page. It says what the page
+ * was made of, and until when it holds: then a lock on it ends, or its chart has moved. So an
+ * unchanged page is recognized without printing it. Nothing of a version is trusted: a wrong one
+ * costs its sender a page that is not current.
+ */
+
+#define PAGE_VERSION_SIZE 48
+
+#define STATE_MAX  ((size_t)16 * 1024)
+#define STATE_SIZE 17 /* in a version, with NUL */
+
+/* The digest of all that pages are made of, for this reader. */
+static void page_print_state(const struct api_request *request, char state_out[STATE_SIZE])
+{
+    const struct as_view *view = &request->view;
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(STATE_MAX);
+    as_buf_printf(&text, "%" PRId64 " %" PRIu64 " %" PRIu64 " %d %d %d %d %d\n", view->started.us,
+                  view->changes, as_query_checks_count_changes(view->query_checks),
+                  view->engine != NULL, view->dry_run, view->leader.is_leader,
+                  as_auth_has_session(request->exchange), as_auth_may_order(request->exchange));
+    const char *const texts[] = {view->config_digest, view->not_ready, view->leader.holder,
+                                 view->leader.problem, request->who};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
+        as_buf_printf(&text, "%s\n", texts[i] ? texts[i] : "");
+    SHA256((const unsigned char *)text.data, text.size, digest);
+    for (size_t i = 0; i < STATE_SIZE / 2; i++)
+        (void)snprintf(state_out + 2 * i, 3, "%02x", digest[i]);
+}
+
+static void page_print_version(const struct api_request *request,
+                               char version_out[PAGE_VERSION_SIZE])
+{
+    char state[STATE_SIZE];
+    page_print_state(request, state);
+    (void)snprintf(version_out, PAGE_VERSION_SIZE, "%s-%" PRIx64, state,
+                   (uint64_t)request->api->shown_until.us);
+}
+
+static bool has_present_version(const struct api_request *request)
+{
+    const char *version = api_parameter_find(request, PAGE_SINCE);
+    uint64_t until = 0;
+    char state[STATE_SIZE];
+    if (!version || strlen(version) <= STATE_SIZE || version[STATE_SIZE - 1] != '-' ||
+        as_number_parse_u64_hex(version + STATE_SIZE, strlen(version) - STATE_SIZE, &until) != 0 ||
+        until <= (uint64_t)request->view.wall.us)
+        return false;
+    page_print_state(request, state);
+    return strncmp(version, state, STATE_SIZE - 1) == 0;
+}
+
+bool page_answer_unchanged(struct api_request *request)
+{
+    char headers[128];
+    if (!has_present_version(request))
+        return false;
+    (void)snprintf(headers, sizeof(headers), AS_REPLY_NO_STORE "ETag: \"%s\"\r\n",
+                   api_parameter_find(request, PAGE_SINCE));
+    api_reply_body(request, 304, NULL, headers);
+    return true;
+}
+
+/*
  * What surrounds a page: head, menu, what concerns all targets, foot.
  */
 
@@ -1217,6 +1321,7 @@ void target_rows_print(struct api_request *request)
 #define HEADERS_MAX   ((size_t)1024)
 #define SENTENCE_SIZE 1024
 #define REFRESH_S     15
+#define SHOWN_MAX_US  (30 * AS_US_PER_S) /* then a page is printed anew, for its charts */
 #define REFRESH_MAX_S 3600
 
 /* Seconds that the reader has asked for; 0: the page stays as it is. */
@@ -1320,6 +1425,7 @@ void page_begin(struct api_request *request, const struct page_head *head)
     request->has_form = head->has_form || head->is_open;
     request->is_open = head->is_open;
     request->stays = head->stays;
+    request->api->shown_until.us = request->view.wall.us + SHOWN_MAX_US;
     const int64_t refresh = get_refresh(request);
     as_buf_append_str(out,
                       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -1335,6 +1441,9 @@ void page_begin(struct api_request *request, const struct page_head *head)
     as_buf_append_str(out, "<title>");
     html_text(out, head->title);
     as_buf_append_str(out, " \u00b7 alertscaler</title>\n");
+    if (!head->is_open)
+        as_buf_printf(out, "<script src=\"%s" PAGE_SCRIPT_PATH "\" defer></script>\n",
+                      page_root(request));
     style_print(out);
     as_buf_append_str(out, "</head>\n<body>\n");
     print_bar(request, head);
@@ -1361,10 +1470,24 @@ static void print_refresh(const struct api_request *request)
         as_buf_printf(&url, "refresh=%d", REFRESH_S);
     if (as_buf_check(&url) != 0)
         return;
+    as_buf_append_str(out, is_on ? "" : "<noscript>");
     html_link(out, url.data, "",
               is_on               ? "Stop refreshing"
               : request->has_form ? "Refresh every 15 seconds, without forms"
                                   : "Refresh every 15 seconds");
+    as_buf_append_str(out, is_on ? "" : "</noscript>");
+}
+
+/* What the script needs, and where it says that the page is not current. */
+static void print_live(const struct api_request *request)
+{
+    char version[PAGE_VERSION_SIZE];
+    page_print_version(request, version);
+    as_buf_printf(
+        page_get_out(request),
+        "<p id=\"live\" class=\"note bad\" aria-live=\"polite\" hidden data-version=\"%s\" "
+        "data-now=\"%" PRId64 "\"></p>\n",
+        version, request->view.wall.us / 1000);
 }
 
 static void print_foot(const struct api_request *request)
@@ -1386,13 +1509,15 @@ static void print_foot(const struct api_request *request)
     as_buf_append_str(out, "</main>\n<footer><p><span>");
     html_text(out, as_version_get());
     as_buf_append_str(out, "</span><span>up for ");
-    page_print_span(out, request->view.wall.us - request->view.started.us);
+    page_print_distance(request, out, request->view.started);
     as_buf_append_str(out, "</span><span>all times are UTC</span>");
     print_refresh(request);
     as_buf_append_str(out, "</p>\n<p>");
     for (size_t i = 0; i < AS_ARRAY_SIZE(documents); i++)
         page_link(request, out, documents[i][0], "", documents[i][1]);
-    as_buf_append_str(out, " <span>as the API has them</span></p></footer>\n</body></html>\n");
+    as_buf_append_str(out, " <span>as the API has them</span></p></footer>\n");
+    print_live(request);
+    as_buf_append_str(out, "</body></html>\n");
 }
 
 void page_end(struct api_request *request, int status)
@@ -1401,7 +1526,12 @@ void page_end(struct api_request *request, int status)
     print_foot(request);
     as_buf_append_str(&headers,
                       status == 503 ? AS_REPLY_LATER AS_REPLY_NO_STORE : AS_REPLY_NO_STORE);
-    style_print_policy(&headers);
+    if (!request->is_open) {
+        char version[PAGE_VERSION_SIZE];
+        page_print_version(request, version);
+        as_buf_printf(&headers, "ETag: \"%s\"\r\n", version);
+    }
+    style_print_policy(!request->is_open, &headers);
     api_reply_body(request, status, PAGE_TYPE, headers.data);
 }
 

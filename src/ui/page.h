@@ -1,5 +1,5 @@
 /*
- * The pages for people: what they share. A page is one document without scripts and without
+ * The pages for people: what they share. A page is one document and one static script, without
  * resources of others, for light and dark, from 360 pixels on. docs/page.md describes the pages.
  *
  *     page_begin(request, &(struct page_head){.title = "Incidents", .place = PAGE_INCIDENTS});
@@ -34,6 +34,16 @@ struct page_head {
     bool is_open;         /* for everybody: nothing of the replica is in it */
     const char *leads_to; /* goes on to this path at once; NULL: stays */
 };
+
+/*
+ * A page stays current by a script (page.js): it requests the page again, with the version that is
+ * shown. Who may read the page, and what is on it, is decided as for any other request.
+ */
+
+#define PAGE_SCRIPT_PATH "/page.js"
+#define PAGE_SINCE       "since" /* the parameter with the version */
+/* True after answering that the reader has the present version of the page. */
+bool page_answer_unchanged(struct api_request *request);
 
 /* Up to the page's heading, with the replica's state and the pause of all targets. */
 void page_begin(struct api_request *request, const struct page_head *head);
@@ -83,8 +93,10 @@ void page_append_result(const struct as_http_exchange *exchange, bool is_done, c
 void page_print_approvals(const struct api_request *request, const struct as_target_view *target);
 
 /* in the words of people */
-void page_print_span(struct as_buf *out, int64_t us); /* "12 s", "5 min", "3 h", "2 d" */
-void page_print_ago(const struct api_request *request, as_wall_time at); /* with the time itself */
+/* Spans that the script keeps current: "12 s", "5 min", "3 h", "2 d". */
+void page_print_ago(const struct api_request *request, as_wall_time at); /* "12 s ago" */
+/* To a later time, or since an earlier one. The page is another when a later time comes. */
+void page_print_distance(const struct api_request *request, struct as_buf *out, as_wall_time at);
 /* "10 (10Gi) → 12 (12Gi)" */
 void page_print_change(struct as_buf *out, const char *unit, int32_t from, int32_t to);
 void page_print_time(const struct api_request *request,

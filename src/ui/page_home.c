@@ -69,7 +69,7 @@ static void print_sentence(const struct api_request *request, const struct as_ap
     } else {
         as_buf_append_str(out, ". It waits for another ");
     }
-    page_print_span(out, view->until.us - request->view.wall.us);
+    page_print_distance(request, out, view->until);
     as_buf_append_str(out, ". ");
     page_link(request, out, "/decisions/", state->decision, "Why");
     as_buf_append_str(out, "</p>\n");
@@ -302,7 +302,6 @@ static void incident_rows_print_row(struct listing *listing, struct as_buf *row,
                                     const struct as_incident_target *targets, size_t count)
 {
     const struct api_request *request = listing->request;
-    const as_mono_time now = request->view.mono;
     const char *alert = as_labels_get(state->labels, "alertname");
     struct html_table table = {.out = row, .columns = columns, .count = AS_ARRAY_SIZE(columns)};
     html_row_begin(&table);
@@ -314,9 +313,9 @@ static void incident_rows_print_row(struct listing *listing, struct as_buf *row,
     print_labels(row, state->labels);
     print_annotations(row, state->annotations);
     html_cell(&table);
-    page_print_span(row, now.us - state->opened.mono.us);
+    page_print_distance(request, row, state->opened.wall);
     html_cell(&table);
-    page_print_span(row, now.us - state->seen.mono.us);
+    page_print_distance(request, row, state->seen.wall);
     as_buf_append_str(row, "\u00a0ago");
     html_cell(&table);
     page_home_print_targets(request, row, targets, count);

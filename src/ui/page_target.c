@@ -50,8 +50,8 @@ static void print_floor(const struct api_request *request, const struct as_targe
                   as_unit_print_size(as_sized_get_unit(target->ref), floor->size, size));
     html_text(out, *floor->who ? api_show_credential(request, floor->who) : "?");
     if (as_moment_is_set(floor->until)) {
-        as_buf_append_str(out, ", ends ");
-        page_print_time(request, floor->until.wall);
+        as_buf_append_str(out, ", for another ");
+        page_print_distance(request, out, floor->until.wall);
     }
     as_buf_append_str(out, ": ");
     html_text(out, floor->reason);

@@ -11,6 +11,7 @@
 #include <alertscaler/auth/browser.h>
 #include <alertscaler/auth/reply.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
 #include <alertscaler/runtime/requests.h>
 #include <alertscaler/ui/forms.h>
 
@@ -110,6 +111,19 @@ static void miss(struct as_routes *routes, struct as_http_exchange *exchange,
                    as_http_exchange_get_path(exchange));
 }
 
+extern const char page_script[]; /* page.js */
+
+static void send_script(struct as_routes *routes, struct as_http_exchange *exchange,
+                        const struct as_route *route, const char *who)
+{
+    as_http_exchange_reply(
+        exchange, &(struct as_http_answer){.status = 200,
+                                           .content_type = "text/javascript; charset=utf-8",
+                                           .headers = AS_REPLY_NO_STORE,
+                                           .body = page_script,
+                                           .body_size = strlen(page_script)});
+}
+
 #define NOTIFY AS_PERMISSION_NOTIFY
 #define READ   AS_PERMISSION_READ
 #define ADMIN  AS_PERMISSION_ADMIN
@@ -128,8 +142,8 @@ static const struct as_route table[] = {
 
     /* For load balancers and kubelets, which have no credential. The body is not read, to save the
      * room for requests with a credential. It costs the connection. */
-    {"/-/healthy", &reading, "healthy", NONE, route_answer, .api = {api_answer_healthy, false}},
-    {"/-/ready", &reading, "ready", NONE, route_answer, .api = {api_answer_ready, false}},
+    {"/-/healthy", &reading, "healthy", NONE, route_answer, .api = {api_answer_healthy, false, NULL}},
+    {"/-/ready", &reading, "ready", NONE, route_answer, .api = {api_answer_ready, false, NULL}},
 
     {"/api/v1/targets/*/pause", &sending, "command", ADMIN, order, .order = AS_OPERATOR_COMMAND_PAUSE},
     {"/api/v1/targets/*/resume", &sending, "command", ADMIN, order, .order = AS_OPERATOR_COMMAND_RESUME},
@@ -160,24 +174,25 @@ static const struct as_route table[] = {
     {"/api/v2/alerts", &sending, "unknown", NOTIFY, .answer = misdirect},
 
     /* true: a follower cannot answer it */
-    {"/", &reading, "page", READ, route_answer, .api = {page_answer_home, false}},
-    {"/account", &reading, "page", READ, route_answer, .api = {page_answer_account, false}},
-    {"/targets/*", &reading, "page", READ, route_answer, .api = {page_answer_target, false}},
-    {"/decisions/*", &reading, "page", READ, route_answer, .api = {page_answer_decision, false}},
-    {"/groups/*", &reading, "page", READ, route_answer, .api = {page_answer_group, false}},
-    {"/incidents", &reading, "page", READ, route_answer, .api = {page_answer_incidents, false}},
-    {"/rules", &reading, "page", READ, route_answer, .api = {page_answer_rules, false}},
-    {"/metrics", &reading, "metrics", READ, route_answer, .api = {api_answer_metrics, false}},
-    {"/api/v1/status", &reading, "api", READ, route_answer, .api = {api_answer_status, false}},
-    {"/api/v1/targets", &reading, "api", READ, route_answer, .api = {api_answer_targets, true}},
-    {"/api/v1/targets/*", &reading, "api", READ, route_answer, .api = {api_answer_target, true}},
-    {"/api/v1/debug/targets/*", &reading, "api", ADMIN, route_answer, .api = {api_answer_debug_target, true}},
-    {"/api/v1/approvals", &reading, "api", READ, route_answer, .api = {api_answer_approvals, true}},
-    {"/api/v1/incidents", &reading, "api", READ, route_answer, .api = {api_answer_incidents, true}},
-    {"/api/v1/rules", &reading, "api", READ, route_answer, .api = {api_answer_rules, false}},
-    {"/api/v1/decisions", &reading, "api", READ, route_answer, .api = {api_answer_decisions, true}},
-    {"/api/v1/decisions/*", &reading, "api", READ, route_answer, .api = {api_answer_decision, true}},
-    {"/api/*", &reading, "api", READ, route_answer, .api = {api_answer_unknown, false}},
+    {"/", &reading, "page", READ, route_answer, .api = {page_answer_home, false, page_answer_unchanged}},
+    {"/account", &reading, "page", READ, route_answer, .api = {page_answer_account, false, page_answer_unchanged}},
+    {"/targets/*", &reading, "page", READ, route_answer, .api = {page_answer_target, false, page_answer_unchanged}},
+    {"/decisions/*", &reading, "page", READ, route_answer, .api = {page_answer_decision, false, page_answer_unchanged}},
+    {"/groups/*", &reading, "page", READ, route_answer, .api = {page_answer_group, false, page_answer_unchanged}},
+    {PAGE_SCRIPT_PATH, &reading, "page", READ, .answer = send_script},
+    {"/incidents", &reading, "page", READ, route_answer, .api = {page_answer_incidents, false, page_answer_unchanged}},
+    {"/rules", &reading, "page", READ, route_answer, .api = {page_answer_rules, false, page_answer_unchanged}},
+    {"/metrics", &reading, "metrics", READ, route_answer, .api = {api_answer_metrics, false, NULL}},
+    {"/api/v1/status", &reading, "api", READ, route_answer, .api = {api_answer_status, false, NULL}},
+    {"/api/v1/targets", &reading, "api", READ, route_answer, .api = {api_answer_targets, true, NULL}},
+    {"/api/v1/targets/*", &reading, "api", READ, route_answer, .api = {api_answer_target, true, NULL}},
+    {"/api/v1/debug/targets/*", &reading, "api", ADMIN, route_answer, .api = {api_answer_debug_target, true, NULL}},
+    {"/api/v1/approvals", &reading, "api", READ, route_answer, .api = {api_answer_approvals, true, NULL}},
+    {"/api/v1/incidents", &reading, "api", READ, route_answer, .api = {api_answer_incidents, true, NULL}},
+    {"/api/v1/rules", &reading, "api", READ, route_answer, .api = {api_answer_rules, false, NULL}},
+    {"/api/v1/decisions", &reading, "api", READ, route_answer, .api = {api_answer_decisions, true, NULL}},
+    {"/api/v1/decisions/*", &reading, "api", READ, route_answer, .api = {api_answer_decision, true, NULL}},
+    {"/api/*", &reading, "api", READ, route_answer, .api = {api_answer_unknown, false, NULL}},
 
     {"*", &sending, "unknown", NOTIFY, .answer = misdirect},
     {"*", &any, "unknown", READ, .answer = miss},
@@ -256,6 +271,18 @@ static bool check_sender(struct as_routes *routes, struct as_http_exchange *exch
     return status == 0;
 }
 
+/* Whether the script of a page sends this request. */
+static bool is_repeat(const char *query)
+{
+    static const char name[] = PAGE_SINCE "=";
+    for (const char *at = query; at; at = strchr(at, '&')) {
+        at += *at == '&';
+        if (as_str_starts_with(at, name))
+            return true;
+    }
+    return false;
+}
+
 enum as_http_admission as_routes_admit(void *context, struct as_http_exchange *exchange)
 {
     struct as_routes *routes = context;
@@ -277,6 +304,8 @@ enum as_http_admission as_routes_admit(void *context, struct as_http_exchange *e
     const enum as_http_admission admission =
         route->is_form
             ? as_auth_admit_form(routes->auth, exchange, route->handler, route->permission)
+        : route->api.answer_unchanged && is_repeat(as_http_exchange_get_query(exchange))
+            ? as_auth_admit_repeat(routes->auth, exchange, route->handler)
             : as_auth_admit(routes->auth, exchange, route->handler, route->permission);
     if (admission == AS_HTTP_ADMITTED && route->check && !route->check(routes, exchange))
         return AS_HTTP_REPLIED;

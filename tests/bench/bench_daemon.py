@@ -1,18 +1,21 @@
 #!/usr/bin/python3
 """Measures the built daemon: alertscaler on core 0, the load (wrk) on core 1.
 
-    tests/bench/bench_daemon.py BUILD-DIRECTORY [repeats|groups|new|latency|memory|start|instructions|flat ...]
+    tests/bench/bench_daemon.py BUILD-DIRECTORY [repeats|groups|new|latency|memory|start|instructions|flat|pages ...]
 
 BUILD-DIRECTORY is a release build (meson setup build/release). Prints one line a figure, with the bound it is held to. Machines
 are noisy: rates and ratios are the medians of five rounds, of BENCH_SECONDS each (3). Instructions are steady: callgrind counts
 them, and leaves its profiles in the folder BENCH_PROFILES, if given, for callgrind_annotate.
 """
+import contextlib
 import os
 import pathlib
+import re
 import socket
 import statistics
 import sys
 import time
+import urllib.error
 import urllib.request
 
 from beside import CONNECTIONS, bench_groups, bench_new, bench_repeats
@@ -77,9 +80,30 @@ def bench_start(build):
     report("start with 10,000 rules until ready", min(times), "s", "at most 0.3")
 
 
+def bench_pages(build):
+    """The first page of 10,000 targets, each with an open incident: printed, and unchanged."""
+    with Daemon(build / "src/alertscaler", templated=True) as daemon:
+        daemon.open_incidents(10000)
+        time.sleep(15)
+
+        def measure(path, count):
+            before = daemon.cpu_seconds()
+            for _ in range(count):
+                with contextlib.suppress(urllib.error.HTTPError):      # 304
+                    urllib.request.urlopen(daemon.url(path)).read()
+            return (daemon.cpu_seconds() - before) / count
+
+        page = measure("/", 40)
+        version = re.search('data-version="([^"]*)"', urllib.request.urlopen(daemon.url("/")).read().decode())[1]
+        unchanged = measure(f"/?since={version}", 1000)
+        report("a page of 100 of 10,000 targets", page * 1000, "ms", "")
+        report("the same, unchanged", unchanged * 1e6, "us", "at most 200")
+        report("five visible pages, a change in each 2 s", 5 / 2 * page * 100, "% of a core", "below 10")
+
+
 BENCHES = {"repeats": bench_repeats, "groups": bench_groups, "new": bench_new, "latency": bench_latency,
            "memory": bench_memory, "start": bench_start, "instructions": bench_instructions,
-           "flat": bench_flat}
+           "flat": bench_flat, "pages": bench_pages}
 
 
 def main():

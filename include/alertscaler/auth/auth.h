@@ -109,6 +109,11 @@ enum as_http_admission as_auth_admit(struct as_auth *auth, struct as_http_exchan
                                      const char *handler,
                                      enum as_permission permission) AS_MUST_USE;
 
+/* The same for a page that its script requests again. This does not extend a session. A browser
+ * without a credential gets 401, and no dialog. */
+enum as_http_admission as_auth_admit_repeat(struct as_auth *auth, struct as_http_exchange *exchange,
+                                            const char *handler) AS_MUST_USE;
+
 /* The same for a form: a session may also have other permissions than `read`. A form that is let in
  * must still have the seal that was shown with it: AS_FORM_SEALED. */
 enum as_http_admission as_auth_admit_form(struct as_auth *auth, struct as_http_exchange *exchange,

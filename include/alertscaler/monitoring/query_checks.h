@@ -45,6 +45,9 @@ void as_query_checks_visit_failing(const struct as_query_checks *checks,
                                    const struct as_ruleset *ruleset, as_failing_rule_fn *visit,
                                    void *context);
 
+/* Equal numbers mean equal verdicts. `checks` NULL: 0. */
+uint64_t as_query_checks_count_changes(const struct as_query_checks *checks);
+
 AS_DEFINE_CLEANUP(struct as_query_checks *, as_query_checks_free)
 
 /*

@@ -131,6 +131,8 @@ bool as_shell_is_idle(const struct as_shell *shell);
 void as_shell_record_stop(struct as_shell *shell);
 
 const struct as_engine *as_shell_get_engine(const struct as_shell *shell);
+/* Counts steps of the engine and records: equal numbers mean an equal state. */
+uint64_t as_shell_count_changes(const struct as_shell *shell);
 bool as_shell_is_ready(const struct as_shell *shell); /* its start record is durable */
 
 AS_DEFINE_CLEANUP(struct as_shell *, as_shell_free)

@@ -29,6 +29,7 @@ struct as_view {
     const struct as_engine *engine; /* NULL after a storage failure or without the lead */
     struct as_storage *storage;     /* NULL in the same cases */
     const struct as_shell *shell;   /* NULL in the same cases */
+    uint64_t changes;               /* of the engine: equal numbers mean an equal state */
     const struct as_ruleset *ruleset;
     const struct as_scope *scopes; /* of all credentials */
     size_t scope_count;

@@ -42,6 +42,8 @@ struct api_request;
 struct as_api_endpoint { /* one of ui/api_private.h or ui/page.h */
     void (*answer)(struct api_request *request);
     bool needs_leader; /* a follower cannot answer it: 503 */
+    /* Of a page, which its script requests again: true after answering that it is unchanged. */
+    bool (*answer_unchanged)(struct api_request *request);
 };
 
 /*

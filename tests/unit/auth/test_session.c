@@ -32,9 +32,30 @@ static void begin(const char *credential, char id_out[AS_SESSION_ID_SIZE])
     now.us++;
 }
 
+/* The script of a page, and not a person, uses it. */
+static bool has_for_script(const char *id)
+{
+    return as_sessions_find(sessions, id, now, false) != NULL;
+}
+
 static bool has(const char *id)
 {
-    return as_sessions_find(sessions, id, now) != NULL;
+    return as_sessions_find(sessions, id, now, true) != NULL;
+}
+
+Test(session, a_script_does_not_extend_it)
+{
+    char id[AS_SESSION_ID_SIZE];
+    begin("alice", id);
+    for (int i = 0; i < 3; i++) {
+        cr_expect(has_for_script(id));
+        now.us += AS_SESSION_IDLE_US / 4;
+    }
+    cr_expect(has(id));
+    now.us += AS_SESSION_IDLE_US - 1;
+    cr_expect(has_for_script(id));
+    now.us++;
+    cr_expect_not(has_for_script(id));
 }
 
 Test(session, is_found_by_its_whole_id)
@@ -46,7 +67,7 @@ Test(session, is_found_by_its_whole_id)
     cr_expect_str_neq(id, other);
     cr_expect_eq(strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"),
                  strlen(id));
-    const struct as_session *session = as_sessions_find(sessions, id, now);
+    const struct as_session *session = as_sessions_find(sessions, id, now, true);
     cr_assert(session);
     cr_expect_str_eq(session->owner.credential, "alice");
     cr_expect_not(has(""));
@@ -69,7 +90,7 @@ Test(session, copies_what_its_owner_is)
         .credential = name, .secret = {{1, 2}}, .token = token, .is_local = true};
     as_sessions_begin(sessions, &owner, now, id);
     name[0] = token[0] = 'x';
-    const struct as_session *session = as_sessions_find(sessions, id, now);
+    const struct as_session *session = as_sessions_find(sessions, id, now, true);
     cr_assert(session);
     cr_expect_str_eq(session->owner.credential, "alice");
     cr_expect_str_eq(session->owner.token, "a.secret.token");
@@ -115,7 +136,7 @@ Test(session, ends_when_it_is_told)
     char id[AS_SESSION_ID_SIZE], other[AS_SESSION_ID_SIZE];
     begin("alice", id);
     begin("alice", other);
-    const struct as_digest digest = as_sessions_find(sessions, id, now)->digest;
+    const struct as_digest digest = as_sessions_find(sessions, id, now, true)->digest;
     as_sessions_end(sessions, &digest);
     as_sessions_end(sessions, &digest);
     cr_expect_not(has(id));

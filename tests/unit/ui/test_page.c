@@ -14,6 +14,7 @@
 
 #include "../http/exchange.h"
 #include "ui/api_private.h"
+#include "ui/page.h"
 #include "world.h"
 
 #define CHECKOUT "kubernetes/default/apps/v1/Deployment/shop/checkout"
@@ -27,6 +28,7 @@ static const char *who = "";
 static void look(void *context, struct as_view *view_out)
 {
     *view_out = world_look(context);
+    view_out->changes = world.steps;
     view_out->not_ready = changed.not_ready;
     view_out->dry_run = changed.dry_run;
     if (!has_engine)
@@ -64,8 +66,20 @@ static const char *ask(const char *path, const char *query, int status)
     cr_assert_eq(exchange.replies, 1);
     cr_assert_eq(exchange.status, status, "%s?%s: %d", path, query, exchange.status);
     cr_assert(as_str_equal(exchange.content_type, "text/html; charset=utf-8"));
-    cr_assert_null(strstr(exchange.body, "<script"));
+    const char *script = strstr(exchange.body, "<script");
+    cr_assert(!script || as_str_starts_with(script, "<script src=\"/page.js\" defer></script>"));
+    cr_assert(!script || !strstr(script + 1, "<script"));
     cr_assert(strstr(exchange.body, "</html>"));
+    return exchange.body;
+}
+
+static const char *ask_anything(const char *path, const char *query)
+{
+    struct as_routes routes = {.api = world.api, .prefix = ""};
+    exchange_forget(&exchange);
+    exchange = (struct as_http_exchange){.method = "GET", .path = path, .query = query};
+    as_route_answer(as_route_find("GET", path), &routes, &exchange, who);
+    cr_assert_eq(exchange.replies, 1);
     return exchange.body;
 }
 
@@ -108,7 +122,8 @@ Test(page, the_first_page_says_what_matters)
     expect(body, CHECKOUT);
     expect(body, "2 to 20");
     expect(body, "1 firing");
-    expect(body, "up locked for 59 s");
+    expect(body, "up locked for <time class=\"left\"");
+    expect(body, ">59 s</time>");
     expect(body, "aria-label=\"from 4 to 6 in the last hour\"");
     expect(body, "<b>4 \u2192 6</b>");
     expect(body, "<code>scaled</code>: Nothing stood against it.");
@@ -153,7 +168,8 @@ Test(page, pauses_are_said_with_who_and_why)
     expect_none(ask("/", "", 200), "Everything is paused");
     order_pause(NULL, AS_US_PER_H);
     expect(ask("/rules", "", 200),
-           "Everything is paused by whole for another 59 min: load &lt;test&gt;");
+           "Everything is paused by whole for another <time class=\"left\"");
+    expect(exchange.body, ">59 min</time>: load &lt;test&gt;");
 }
 
 static void pass(int64_t us)
@@ -261,7 +277,7 @@ Test(page, the_browser_may_load_nothing)
     expect(exchange.headers, "Cache-Control: no-store\r\n");
     const char *policy = strstr(exchange.headers, "Content-Security-Policy: ");
     cr_assert(policy);
-    expect(policy, "default-src 'none'; style-src 'sha256-");
+    expect(policy, "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'sha256-");
     expect(policy, "base-uri 'none'; form-action 'self'; frame-ancestors 'none'\r\n");
     expect_none(policy, "unsafe");
     expect_none(exchange.body, " style=\"");
@@ -462,6 +478,99 @@ Test(page, refreshes_only_when_asked_to)
     expect(ask("/", "refresh=99999999", 200), "content=\"3600\"");
 }
 
+/* --- the script --- */
+
+/* The query string with which the script requests the page that was answered last. */
+static const char *get_since(char since_out[128])
+{
+    const char *at = strstr(exchange.body, "data-version=\"");
+    cr_assert(at, "%s", exchange.body);
+    at += strlen("data-version=\"");
+    (void)snprintf(since_out, 128, "since=%.*s", (int)strcspn(at, "\""), at);
+    return since_out;
+}
+
+static int ask_since(const char *path, const char *since)
+{
+    (void)ask_anything(path, since);
+    return exchange.status;
+}
+
+Test(page, an_unchanged_page_is_not_printed_again)
+{
+    char since[128];
+    notify("Slow", NULL);
+    (void)ask("/", "", 200);
+    cr_assert_eq(ask_since("/", get_since(since)), 304);
+    cr_expect_eq(exchange.body_size, 0);
+    cr_expect(strstr(exchange.headers, since + strlen("since=")), "%s", exchange.headers);
+    notify("Other", NULL);
+    cr_expect_eq(ask_since("/", since), 200);
+    cr_expect_eq(ask_since("/", get_since(since)), 304);
+    changed.dry_run = true;
+    cr_expect_eq(ask_since("/", since), 200);
+    cr_expect_eq(ask_since("/", get_since(since)), 304);
+    changed.not_ready = "the log";
+    cr_expect_eq(ask_since("/", since), 200);
+    cr_expect_eq(ask_since("/", get_since(since)), 304);
+    who = "narrow";
+    cr_expect_eq(ask_since("/", since), 200);
+    who = "";
+}
+
+Test(page, a_page_changes_when_a_time_on_it_comes)
+{
+    char since[128];
+    notify("Slow", NULL);
+    (void)ask("/", "", 200);
+    (void)get_since(since);
+    world.mono.us += 20 * AS_US_PER_S;
+    cr_expect_eq(ask_since("/", since), 304);
+    world.mono.us += 11 * AS_US_PER_S; /* half a minute: the charts have moved */
+    cr_expect_eq(ask_since("/", since), 200);
+    (void)get_since(since);
+    world.mono.us += 27 * AS_US_PER_S;
+    cr_expect_eq(ask_since("/", since), 304);
+    world.mono.us += 3 * AS_US_PER_S; /* the lock for 60 s has ended */
+    cr_expect_eq(ask_since("/", since), 200);
+    expect_none(exchange.body, "up locked");
+}
+
+Test(page, a_wrong_version_is_an_old_one)
+{
+    char since[128];
+    (void)ask("/", "", 200);
+    (void)get_since(since);
+    static const char *const wrong[] = {"since=", "since=x", "since=0123456789abcdef-",
+                                        "since=0123456789abcdef-7fffffffffffffff"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(wrong); i++)
+        cr_expect_eq(ask_since("/", wrong[i]), 200, "%s", wrong[i]);
+    since[strlen(since) - 1] = 'x';
+    cr_expect_eq(ask_since("/", since), 200);
+    expect_none(exchange.body, "since=");
+    cr_expect_eq(ask_since("/targets/nothing", "since=x"), 404);
+}
+
+Test(page, only_known_readers_have_the_script)
+{
+    const char *script = ask_anything("/page.js", "");
+    cr_expect_eq(exchange.status, 200);
+    cr_expect_str_eq(exchange.content_type, "text/javascript; charset=utf-8");
+    cr_expect_lt(strlen(script), 10 * 1024);
+    expect(script, "textContent");
+    expect_none(script, "innerHTML");
+    expect_none(script, "eval");
+    exchange_forget(&exchange);
+    exchange = (struct as_http_exchange){.method = "GET", .path = "/login", .query = ""};
+    as_api_answer_with(world.api, &exchange,
+                       &(struct as_api_endpoint){.answer = page_answer_refused}, "", "",
+                       &(struct as_api_note){403, "no", NULL});
+    expect_none(exchange.body, "<script");
+    expect_none(exchange.headers, "script-src");
+    expect(ask("/", "", 200), "<script");
+    expect(exchange.headers, "script-src 'self'; connect-src 'self'; ");
+}
+
 /* --- many, and long --- */
 
 static size_t count(const char *body, const char *part)
@@ -511,7 +620,7 @@ Test(page, targets_are_filtered_sorted_and_paged)
 static double now_ms(void)
 {
     struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
@@ -639,7 +748,7 @@ Test(page, what_waits_for_a_person)
     const char *body = ask("/targets/checkout", "", 200);
     expect(body, "Waiting for a person");
     expect(body, " wants 4 \u2192 6. Asked ");
-    expect(body, "It waits for another 1");
+    expect(body, "It waits for another <time class=\"left\"");
     expect_none(body, "<form class=\"order\"");
     for (int i = 0; i < 60; i++) {
         char app[24];

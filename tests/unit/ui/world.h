@@ -31,7 +31,7 @@ struct world {
     int32_t replicas;            /* of every target */
     enum as_reason scale_result; /* AS_REASON_APPLIED unless said otherwise */
     unsigned version;            /* of each observation another one */
-    uint64_t requests;
+    uint64_t requests, steps;
     int64_t skew_us;        /* of the wall clock, when looked at */
     const char *credential; /* through which notifications come; NULL: none is needed */
     struct as_query_checks *query_checks; /* NULL: world_refuse_query was not called */
@@ -151,6 +151,7 @@ static inline void world_step(struct world *world, struct as_event event)
     for (size_t i = 0; i < count; i++) {
         struct as_effects effects;
         world->mono.us += 1000;
+        world->steps++;
         queue[i].mono = world->mono;
         queue[i].wall = (as_wall_time){WORLD_START_US + world->mono.us};
         as_engine_step(world->engine, &queue[i], &effects);
