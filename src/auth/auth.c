@@ -374,12 +374,14 @@ void as_auth_conclude(struct as_auth *auth)
 
 /* Answers */
 
-static void auth_reply_text(struct as_http_exchange *exchange, int status, const char *headers,
-                            const char *problem)
+static void auth_reply_text(const struct as_auth *auth, struct as_http_exchange *exchange,
+                            int status, const char *headers, const char *problem)
 {
+    const struct as_auth_config *config = &auth->config;
     if (as_str_starts_with(as_http_exchange_get_path(exchange), "/api/"))
         as_reply_error(exchange, status, headers, "%s", problem);
-    else
+    else if (!config->show_refusal ||
+             !config->show_refusal(config->context, exchange, status, headers, problem))
         as_reply_text(exchange, status, headers, "%s", problem);
 }
 
@@ -391,14 +393,14 @@ static void auth_reply(struct admission *admission, int status, const char *head
     if (login->done)
         login->done(login->context, admission->exchange, &outcome);
     else
-        auth_reply_text(admission->exchange, status, headers, problem);
+        auth_reply_text(admission->auth, admission->exchange, status, headers, problem);
 }
 
 void as_auth_refuse(struct as_auth *auth, struct as_http_exchange *exchange, const char *handler,
                     int status, const char *problem)
 {
     as_auth_note_refusal(auth, exchange, handler, status, problem);
-    auth_reply_text(exchange, status, NULL, problem);
+    auth_reply_text(auth, exchange, status, NULL, problem);
 }
 
 /* Goes on with what was ADMITTED: to the body, or with the login. */

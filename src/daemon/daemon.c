@@ -1139,6 +1139,13 @@ static bool offer_login(void *context, struct as_http_exchange *exchange)
     return as_forms_offer_login(((struct daemon *)context)->forms, exchange);
 }
 
+static bool show_refusal(void *context, struct as_http_exchange *exchange, int status,
+                         const char *headers, const char *problem)
+{
+    return as_forms_show_refusal(((struct daemon *)context)->forms, exchange, status, headers,
+                                 problem);
+}
+
 int as_daemon_run(const struct as_daemon_options *options)
 {
     struct daemon daemon = {.options = options, .failing_since = AS_MONO_NEVER};
@@ -1169,6 +1176,7 @@ int as_daemon_run(const struct as_daemon_options *options)
                                              .denied = daemon_on_denied,
                                              .offer_login = offer_login,
                                              .proxy_ignored = on_proxy_ignored,
+                                             .show_refusal = show_refusal,
                                              .context = &daemon});
     daemon.waiting = as_waiting_new();
     daemon.operators = as_operators_new(daemon.waiting);

@@ -95,6 +95,7 @@ bool api_write_document(struct api_request *request, const char *json, size_t si
 static int api_parameters_parse(struct api_request *request, struct as_error *error)
 {
     TAILQ_INIT(&request->parameters);
+    TAILQ_INIT(&request->typed);
     const char *query = as_http_exchange_get_query(request->exchange);
     if (*query && evhttp_parse_query_str(query, &request->parameters) != 0) {
         as_error_set(error, "the query string is not of the form name=value&...");
@@ -106,6 +107,7 @@ static int api_parameters_parse(struct api_request *request, struct as_error *er
 static void api_parameters_deinit(struct api_request *request)
 {
     evhttp_clear_headers(&request->parameters);
+    evhttp_clear_headers(&request->typed);
 }
 
 const char *api_parameter_find(const struct api_request *request, const char *name)
@@ -729,11 +731,14 @@ void as_api_answer_with(struct as_api *api, struct as_http_exchange *exchange,
     struct api_request request = {
         .api = api, .exchange = exchange, .who = who, .rest = rest, .note = note};
     struct as_error error = AS_ERROR_INIT;
-    if (api_parameters_parse(&request, &error) == 0) {
+    const bool is_wrong = api_parameters_parse(&request, &error) != 0;
+    const struct as_api_note wrong = {.status = 400, .text = error.text};
+    const bool is_page = endpoint->answer_unchanged != NULL;
+    if (is_wrong && is_page)
+        request.note = &wrong; /* the page says it */
+    if (!is_wrong || is_page) {
         api->config.view(api->config.context, &request.view);
-        const bool is_unchanged =
-            endpoint->answer_unchanged && endpoint->answer_unchanged(&request);
-        if (!is_unchanged && check_leader(&request, endpoint))
+        if (!(is_page && endpoint->answer_unchanged(&request)) && check_leader(&request, endpoint))
             endpoint->answer(&request);
     } else {
         as_reply_error(exchange, 400, NULL, "%s", error.text);

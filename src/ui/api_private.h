@@ -80,6 +80,8 @@ struct api_request {
     const struct as_api_note *note; /* of a form; NULL: none */
     struct as_view view;
     struct evkeyvalq parameters;
+    struct evkeyvalq typed;                   /* of a page: fields of the form that was refused */
+    const char *refused_form, *refused_field; /* or NULL */
     struct as_json_writer json;
     size_t contended; /* of a page: targets that target_rows_print found */
     bool has_form;    /* of a page: it must not refresh */

@@ -26,6 +26,7 @@
 #define HANDLER_FORM  "form"
 #define TO_MAX        ((size_t)2048) /* of the path to return to after a login */
 #define HEADERS_MAX   ((size_t)16 * 1024)
+#define TYPED_MAX     ((size_t)2 * 1024) /* of fields that a refused form keeps, encoded */
 #define STALE                                                                                      \
     "This form was shown to another login, or before alertscaler was started: nothing was done. "  \
     "Load the page again."
@@ -60,7 +61,8 @@ static void forms_refuse(const struct as_forms *forms, struct as_http_exchange *
                          const char *handler, int status, const char *problem)
 {
     as_auth_note_refusal(forms->config.auth, exchange, handler, status, problem);
-    forms_show(forms, exchange, page_answer_refused, &(struct as_api_note){status, problem, NULL});
+    forms_show(forms, exchange, page_answer_refused,
+               &(struct as_api_note){.status = status, .text = problem});
 }
 
 /* `path`: of ours, percent-encoded. `headers`: more of them; may be "". */
@@ -115,7 +117,8 @@ static void on_login(void *context, struct as_http_exchange *exchange,
     const struct as_forms *forms = context;
     if (outcome->problem)
         forms_show(forms, exchange, page_answer_login,
-                   &(struct as_api_note){outcome->status, outcome->problem, outcome->to});
+                   &(struct as_api_note){
+                       .status = outcome->status, .text = outcome->problem, .to = outcome->to});
     else
         redirect(forms, exchange, outcome->to, outcome->headers);
 }
@@ -141,7 +144,9 @@ void as_forms_log_in(struct as_forms *forms, struct as_http_exchange *exchange)
     const bool has_password = login.user && login.password;
     if (has_password == (login.token != NULL) || (login.token && login.user))
         forms_show(forms, exchange, page_answer_login,
-                   &(struct as_api_note){400, "Give a user with password, or a token.", login.to});
+                   &(struct as_api_note){.status = 400,
+                                         .text = "Give a user with password, or a token.",
+                                         .to = login.to});
     else
         as_auth_log_in(forms->config.auth, exchange, &login);
 }
@@ -179,6 +184,16 @@ void as_forms_log_out(struct as_forms *forms, struct as_http_exchange *exchange)
     redirect(forms, exchange, "/login", cookie);
 }
 
+bool as_forms_show_refusal(const struct as_forms *forms, struct as_http_exchange *exchange,
+                           int status, const char *headers, const char *problem)
+{
+    if (!as_browser_wants_page(exchange))
+        return false;
+    forms_show(forms, exchange, page_answer_refused,
+               &(struct as_api_note){.status = status, .text = problem, .headers = headers});
+    return true;
+}
+
 bool as_forms_offer_login(const struct as_forms *forms, struct as_http_exchange *exchange)
 {
     const char *method = as_http_exchange_get_method(exchange);
@@ -199,7 +214,8 @@ bool as_forms_offer_login(const struct as_forms *forms, struct as_http_exchange 
     if (as_buf_check(&path) != 0)
         return false;
     if (reads && as_browser_comes_from_elsewhere(exchange))
-        forms_show(forms, exchange, page_answer_again, &(struct as_api_note){200, "", path.data});
+        forms_show(forms, exchange, page_answer_again,
+                   &(struct as_api_note){.status = 200, .text = "", .to = path.data});
     else
         redirect(forms, exchange, path.data, "");
     return true;
@@ -271,26 +287,68 @@ void as_forms_order(struct as_forms *forms, struct as_http_exchange *exchange, c
 }
 
 /* The page with the form. A request stands on two pages: its form says on which; else the first. */
-static void append_page(const struct as_http_exchange *exchange, struct as_buf *path)
+static void append_page(const struct as_http_exchange *exchange, const struct as_form_body *body,
+                        struct as_buf *path)
 {
-    AS_CLEANUP(as_form_body_deinit) struct as_form_body body = expect_order();
     const char *page = as_http_exchange_get_path(exchange);
     size_t size = (size_t)(strrchr(page, '/') - page); /* "/targets/a/pause": "/targets/a" */
     if (as_str_starts_with(page, "/approvals/")) {
-        const char *text = as_http_exchange_get_body(exchange, &size);
-        (void)!as_form_body_decode(text, size, &body, NULL); /* it was decoded before */
-        page = check_to(as_form_body_find(&body, "to"));
+        page = check_to(as_form_body_find(body, "to"));
         size = strcspn(page, "?#");
     }
     as_buf_append(path, page, size > 0 ? size : 1);
+}
+
+/* The field that the answer is about: answers about a field begin with its name. */
+static const char *find_wrong_field(int status, const char *text)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(order_fields); i++) {
+        const char *name = order_fields[i].name;
+        if (as_str_starts_with(text, name) && text[strlen(name)] == ':')
+            return name;
+    }
+    return status == 422 ? "replicas" : NULL; /* beyond the bounds */
+}
+
+/* In the words of the form. */
+static void print_result_text(const char *text, struct as_buf *out)
+{
+    static const char option[] = "; add `--force`";
+    const char *at = strstr(text, option);
+    as_buf_append(out, text, at ? (size_t)(at - text) : strlen(text));
+    if (at)
+        as_buf_printf(out, ". To set it anyway, select \"Ignore its bounds\"%s",
+                      at + strlen(option));
 }
 
 void as_forms_answer_order(void *context, struct as_http_exchange *exchange, int status,
                            const char *text)
 {
     const struct as_forms *forms = context;
+    AS_CLEANUP(as_form_body_deinit) struct as_form_body body = expect_order();
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(HEADERS_MAX);
-    append_page(exchange, &path);
-    page_append_result(exchange, status == 200, text, &path);
+    AS_CLEANUP(as_buf_deinit) struct as_buf typed = AS_BUF_INIT(TYPED_MAX);
+    AS_CLEANUP(as_buf_deinit) struct as_buf shown = AS_BUF_INIT(HEADERS_MAX);
+    struct page_refused refused = {.form = NULL};
+    size_t size;
+    const char *sent = as_http_exchange_get_body(exchange, &size);
+    (void)!as_form_body_decode(sent, size, &body, NULL); /* it was decoded before */
+    for (size_t i = 0; i < AS_ARRAY_SIZE(order_fields); i++) {
+        const char *value = as_form_body_find(&body, order_fields[i].name);
+        if (value)
+            html_query(&typed, order_fields[i].name, value);
+    }
+    if (status != 200) {
+        refused.form = as_http_exchange_get_path(exchange);
+        refused.field = find_wrong_field(status, text);
+        if (as_buf_check(&typed) == 0 && typed.size > 0) {
+            typed.data[typed.size - 1] = '\0'; /* the last `&` */
+            refused.typed = typed.data;
+        }
+    }
+    append_page(exchange, &body, &path);
+    print_result_text(text, &shown);
+    page_append_result(exchange, status == 200, as_buf_check(&shown) == 0 ? shown.data : text,
+                       &refused, &path);
     redirect(forms, exchange, path.data, "");
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <event2/http.h>
 #include <openssl/sha.h>
 
 #include <alertscaler/auth/auth.h>
@@ -95,6 +96,7 @@ static const char sheet[] =
     "button{background:var(--soft);cursor:pointer}"
     "form.order{max-width:26rem;margin:.6rem 0}form.order label{display:block;margin:.5rem 0}"
     "form.order label:not(.check) input{width:100%}"
+    "[aria-invalid=true]{border:2px solid var(--bad)}"
     "form.order .check input{display:inline;width:auto;margin:0 .4rem 0 0}"
     "form.order button{margin-top:.3rem;font-weight:600}"
     "details.order{border:1px solid var(--line);border-radius:6px;padding:.4rem .9rem;"
@@ -721,6 +723,10 @@ static bool page_is_blocked(const struct api_request *request, const struct as_t
 
 #define RESULT_MAX     ((size_t)600) /* bytes of a result's text */
 #define PATH_MAX_BYTES ((size_t)16 * 1024)
+#define FIELDS_MAX     ((size_t)32 * 1024)
+#define SEALED_MAX     ((size_t)64 * 1024)
+
+static const char *const result_names[] = {[false] = "refused", [true] = "done"};
 
 bool page_has_orders(const struct api_request *request, const struct as_target_view *target)
 {
@@ -744,12 +750,41 @@ void page_begin_form(const struct api_request *request, const char *path)
     explicit_bzero(seal, sizeof(seal));
 }
 
-static const char for_field[] =
-    "<label>For how long<input name=\"for\" placeholder=\"until resumed\" "
-    "autocomplete=\"off\"></label>\n"
-    "<label>What<select name=\"direction\"><option value=\"both\">both directions</option>"
-    "<option value=\"down\">only scaling down</option>"
-    "<option value=\"up\">only scaling up</option></select></label>\n";
+/* A form's fields keep what was typed, if the order of this path was refused. */
+static bool has_typed(const struct api_request *request, const char *place, const char *word)
+{
+    const char *form = request->refused_form;
+    return form && as_str_starts_with(form, place) && form[strlen(place)] == '/' &&
+           strcmp(form + strlen(place) + 1, word) == 0;
+}
+
+/* `fallback`: the value before anything was typed; NULL: none. */
+static void print_typed(const struct api_request *request, const char *name, bool is_kept,
+                        const char *fallback, struct as_buf *out)
+{
+    const char *kept = is_kept ? evhttp_find_header(&request->typed, name) : fallback;
+    if (kept)
+        html_attribute(out, "value", kept);
+    if (is_kept && as_str_equal(request->refused_field, name))
+        as_buf_append_str(out, " aria-invalid=\"true\" aria-describedby=\"problem\" autofocus");
+}
+
+static void print_pause_fields(const struct api_request *request, const char *place,
+                               struct as_buf *out)
+{
+    static const char *const ways[][2] = {
+        {"both", "both directions"}, {"down", "only scaling down"}, {"up", "only scaling up"}};
+    const bool is_kept = has_typed(request, place, "pause");
+    const char *chosen = is_kept ? evhttp_find_header(&request->typed, "direction") : NULL;
+    as_buf_append_str(out, "<label>For how long<input name=\"for\" placeholder=\"until resumed\" "
+                           "autocomplete=\"off\"");
+    print_typed(request, "for", is_kept, NULL, out);
+    as_buf_append_str(out, "></label>\n<label>What<select name=\"direction\">");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(ways); i++)
+        as_buf_printf(out, "<option value=\"%s\"%s>%s</option>", ways[i][0],
+                      as_str_equal(chosen, ways[i][0]) ? " selected" : "", ways[i][1]);
+    as_buf_append_str(out, "</select></label>\n");
+}
 
 void page_print_order(const struct api_request *request, const struct page_order *order)
 {
@@ -758,17 +793,25 @@ void page_print_order(const struct api_request *request, const struct page_order
     as_buf_printf(&path, "%s/%s", order->place, order->word);
     if (as_buf_check(&path) != 0)
         return;
+    const bool is_kept = has_typed(request, order->place, order->word);
     as_buf_append_str(out, "<details class=\"order\"");
     html_attribute(out, "data-key", path.data);
-    as_buf_append_str(out, "><summary>");
+    as_buf_append_str(out, is_kept ? " open><summary>" : "><summary>");
     html_text(out, order->title);
     as_buf_append_str(out, "</summary>\n");
+    if (is_kept) {
+        as_buf_append_str(out, "<p id=\"problem\" class=\"note bad\">");
+        html_text(out, api_parameter_find(request, result_names[false]));
+        as_buf_append_str(out, "</p>\n");
+    }
     page_begin_form(request, path.data);
     as_buf_append_str(out, order->fields);
     as_buf_printf(out,
                   "<label>Reason<input name=\"reason\"%s maxlength=\"1000\" "
-                  "autocomplete=\"off\"></label>\n",
+                  "autocomplete=\"off\"",
                   order->needs_reason ? " required" : "");
+    print_typed(request, "reason", is_kept, NULL, out);
+    as_buf_append_str(out, "></label>\n");
     html_element(out, "button", NULL, order->title);
     as_buf_append_str(out, "</form></details>\n");
 }
@@ -783,13 +826,18 @@ static void page_print_form(const struct api_request *request, const char *place
 static void print_scale_form(const struct api_request *request, const char *place,
                              const struct as_target_view *target)
 {
-    AS_CLEANUP(as_buf_deinit) struct as_buf fields = AS_BUF_INIT(1024);
+    AS_CLEANUP(as_buf_deinit) struct as_buf fields = AS_BUF_INIT(FIELDS_MAX);
+    const bool is_kept = has_typed(request, place, "scale");
+    char size[16];
+    (void)snprintf(size, sizeof(size), "%" PRId32, target->desired);
     as_buf_append_str(&fields, "<label>Size<input name=\"replicas\" type=\"number\" min=\"0\" "
                                "max=\"2147483647\" required");
-    if (target->has_size)
-        as_buf_printf(&fields, " value=\"%" PRId32 "\"", target->desired);
+    print_typed(request, "replicas", is_kept, target->has_size ? size : NULL, &fields);
     as_buf_append_str(&fields, "></label>\n<label class=\"check\"><input name=\"force\" "
-                               "type=\"checkbox\" value=\"true\"> Ignore its bounds");
+                               "type=\"checkbox\" value=\"true\"");
+    if (is_kept && evhttp_find_header(&request->typed, "force"))
+        as_buf_append_str(&fields, " checked");
+    as_buf_append_str(&fields, "> Ignore its bounds");
     if (target->config) {
         as_buf_append_str(&fields, " (");
         target_print_bounds(&fields, target);
@@ -803,13 +851,28 @@ static void print_floor_form(const struct api_request *request, const char *plac
                              const struct as_target_view *target)
 {
     static const char end[] = "<input type=\"hidden\" name=\"end\" value=\"true\">\n";
-    static const char set[] =
-        "<label>Not below<input name=\"replicas\" type=\"number\" min=\"1\" "
-        "max=\"2147483647\" required></label>\n<label>For how long<input name=\"for\" "
-        "placeholder=\"2h\" required autocomplete=\"off\"></label>\n";
-    const bool has_floor = target->floor.size > 0;
-    page_print_form(request, place, "floor", has_floor ? "End the floor" : "Floor",
-                    has_floor ? end : set);
+    AS_CLEANUP(as_buf_deinit) struct as_buf fields = AS_BUF_INIT(FIELDS_MAX);
+    const bool is_kept = has_typed(request, place, "floor");
+    if (target->floor.size > 0) {
+        page_print_form(request, place, "floor", "End the floor", end);
+        return;
+    }
+    as_buf_append_str(&fields, "<label>Not below<input name=\"replicas\" type=\"number\" "
+                               "min=\"1\" max=\"2147483647\" required");
+    print_typed(request, "replicas", is_kept, NULL, &fields);
+    as_buf_append_str(&fields, "></label>\n<label>For how long<input name=\"for\" "
+                               "placeholder=\"2h\" required autocomplete=\"off\"");
+    print_typed(request, "for", is_kept, NULL, &fields);
+    as_buf_append_str(&fields, "></label>\n");
+    page_print_form(request, place, "floor", "Floor", fields.data);
+}
+
+static void print_pause_form(const struct api_request *request, const char *place,
+                             const char *title)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf fields = AS_BUF_INIT(FIELDS_MAX);
+    print_pause_fields(request, place, &fields);
+    page_print_form(request, place, "pause", title, fields.data);
 }
 
 static void print_orders_of_all(const struct api_request *request)
@@ -818,7 +881,7 @@ static void print_orders_of_all(const struct api_request *request)
     if (as_engine_get_pause(view->engine, view->mono, view->wall).is_set)
         page_print_form(request, "", "resume", "Resume all targets", "");
     else
-        page_print_form(request, "", "pause", "Pause all targets", for_field);
+        print_pause_form(request, "", "Pause all targets");
 }
 
 static void print_orders_of(const struct api_request *request, const struct as_target_view *target)
@@ -831,7 +894,7 @@ static void print_orders_of(const struct api_request *request, const struct as_t
     if (target->pause.is_set || page_is_blocked(request, target))
         page_print_form(request, place.data, "resume", "Resume", "");
     if (!target->pause.is_set)
-        page_print_form(request, place.data, "pause", "Pause", for_field);
+        print_pause_form(request, place.data, "Pause");
     print_scale_form(request, place.data, target);
     print_floor_form(request, place.data, target);
     if (as_moment_is_set(target->up_locked_until) || as_moment_is_set(target->down_locked_until))
@@ -851,42 +914,62 @@ void page_print_orders(const struct api_request *request, const struct as_target
 
 /* --- results --- */
 
-static const char *const result_names[] = {[false] = "refused", [true] = "done"};
-
-/* The seal covers what it says, and whether it was done. */
-static void print_sealed(struct as_buf *out, const char *name, const char *text)
+/* The seal covers what the page says, whether it was done, and what the page fills into a form. */
+static void print_sealed(struct as_buf *out, const char *name, const char *text, const char *form,
+                         const char *field, const char *typed)
 {
-    as_buf_printf(out, "%s:%s", name, text);
+    as_buf_printf(out, "%s:%s\n%s\n%s\n%s", name, text, form ? form : "", field ? field : "",
+                  typed ? typed : "");
 }
 
 void page_append_result(const struct as_http_exchange *exchange, bool is_done, const char *text,
-                        struct as_buf *url)
+                        const struct page_refused *refused, struct as_buf *url)
 {
     char line[RESULT_MAX], seal[AS_FORM_TOKEN_SIZE];
-    AS_CLEANUP(as_buf_deinit) struct as_buf sealed = AS_BUF_INIT(RESULT_MAX + 16);
+    AS_CLEANUP(as_buf_deinit) struct as_buf sealed = AS_BUF_INIT(SEALED_MAX);
     as_str_copy_line(text, line, sizeof(line));
-    print_sealed(&sealed, result_names[is_done], line);
+    print_sealed(&sealed, result_names[is_done], line, refused->form, refused->field,
+                 refused->typed);
     as_auth_seal(exchange, sealed.data, seal);
     as_buf_append_char(url, '?');
     html_query(url, result_names[is_done], line);
+    if (refused->form)
+        html_query(url, "form", refused->form);
+    if (refused->field)
+        html_query(url, "field", refused->field);
+    if (refused->typed)
+        html_query(url, "typed", refused->typed);
     as_buf_printf(url, "seal=%s", seal);
 }
 
-static void page_print_result(const struct api_request *request)
+/* What was typed into a form that was refused goes into the form again. */
+static void keep_typed(struct api_request *request)
+{
+    const char *typed = api_parameter_find(request, "typed");
+    request->refused_form = api_parameter_find(request, "form");
+    request->refused_field = api_parameter_find(request, "field");
+    if (typed && evhttp_parse_query_str(typed, &request->typed) != 0)
+        TAILQ_INIT(&request->typed);
+}
+
+static void page_print_result(struct api_request *request)
 {
     struct as_buf *out = page_get_out(request);
     for (size_t i = 0; i < AS_ARRAY_SIZE(result_names); i++) {
         const char *text = api_parameter_find(request, result_names[i]);
-        AS_CLEANUP(as_buf_deinit) struct as_buf sealed = AS_BUF_INIT(RESULT_MAX + 16);
+        AS_CLEANUP(as_buf_deinit) struct as_buf sealed = AS_BUF_INIT(SEALED_MAX);
         if (!text)
             continue;
-        print_sealed(&sealed, result_names[i], text);
+        print_sealed(&sealed, result_names[i], text, api_parameter_find(request, "form"),
+                     api_parameter_find(request, "field"), api_parameter_find(request, "typed"));
         if (as_buf_check(&sealed) != 0 || !as_auth_check_seal(request->exchange, sealed.data,
                                                               api_parameter_find(request, "seal")))
             continue; /* somebody else wrote it */
         as_buf_printf(out, "<p class=\"note %s\" role=\"status\">", i ? "good" : "bad");
         html_text(out, text);
         as_buf_append_str(out, "</p>\n");
+        if (!i)
+            keep_typed(request);
     }
 }
 
@@ -1385,6 +1468,12 @@ static void begin_note(struct as_buf *out, const char *class)
     as_buf_printf(out, "<p class=\"note %s\">", class);
 }
 
+/* The query string cannot be read: the page is as without it. */
+static bool has_wrong_query(const struct api_request *request)
+{
+    return request->note && request->note->status == 400;
+}
+
 static void print_pause_of_all(const struct api_request *request)
 {
     const struct as_view *view = &request->view;
@@ -1452,6 +1541,11 @@ void page_begin(struct api_request *request, const struct page_head *head)
     as_buf_append_char(out, '\n');
     if (head->is_open)
         return;
+    if (has_wrong_query(request)) {
+        begin_note(out, "bad");
+        html_text(out, request->note->text);
+        as_buf_append_str(out, "</p>\n");
+    }
     page_print_notes(request);
     page_print_result(request);
 }
@@ -1531,8 +1625,10 @@ void page_end(struct api_request *request, int status)
         page_print_version(request, version);
         as_buf_printf(&headers, "ETag: \"%s\"\r\n", version);
     }
+    if (request->note && request->note->headers)
+        as_buf_append_str(&headers, request->note->headers);
     style_print_policy(!request->is_open, &headers);
-    api_reply_body(request, status, PAGE_TYPE, headers.data);
+    api_reply_body(request, has_wrong_query(request) ? 400 : status, PAGE_TYPE, headers.data);
 }
 
 void page_part(const struct api_request *request, const char *title)

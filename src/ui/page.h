@@ -85,8 +85,12 @@ void page_print_blocked_of(const struct api_request *request, const struct as_ta
 /* Begins a form to a path of ours, with the seal that it needs. */
 void page_begin_form(const struct api_request *request, const char *path);
 /* Appends the query string that lets a page show the result of an order, and shows it. */
+struct page_refused {         /* all NULL: nothing was refused */
+    const char *form, *field; /* the path of the form; the name of the wrong field, or NULL */
+    const char *typed;        /* all its fields, as in a query string; NULL: too long */
+};
 void page_append_result(const struct as_http_exchange *exchange, bool is_done, const char *text,
-                        struct as_buf *url);
+                        const struct page_refused *refused, struct as_buf *url);
 
 /* page_home.c: what waits for a person, with forms to answer it for who may; target NULL:
  * of all. Nothing if nothing waits. */

@@ -95,7 +95,10 @@ void page_answer_login(struct api_request *request)
 
 void page_answer_refused(struct api_request *request)
 {
-    page_login_begin(request, "Refused", false);
+    const bool is_missing = request->note->status == 404; /* its reader was admitted */
+    page_begin(request, &(struct page_head){.title = is_missing ? "Nothing is here" : "Refused",
+                                            .place = PAGE_ELSEWHERE,
+                                            .is_open = !is_missing});
     print_problem(page_get_out(request), request->note->text);
     page_end(request, request->note->status);
 }

@@ -5,6 +5,7 @@
  */
 #include <alertscaler/ui/route.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include <alertscaler/auth/auth.h>
@@ -17,6 +18,8 @@
 
 #include "api_private.h"
 #include "page.h"
+
+#define TEXT_MAX 1024 /* of an error page, which may quote a part of a path */
 
 struct as_route_methods {
     const char *names[3]; /* ends with NULL; empty: all */
@@ -107,8 +110,16 @@ static void misdirect(struct as_routes *routes, struct as_http_exchange *exchang
 static void miss(struct as_routes *routes, struct as_http_exchange *exchange,
                  const struct as_route *route, const char *who)
 {
-    as_reply_error(exchange, 404, NULL, "there is nothing at %s",
+    char text[TEXT_MAX];
+    const struct as_api_note note = {.status = 404, .text = text};
+    const struct as_api_endpoint endpoint = {.answer = page_answer_refused};
+    (void)snprintf(text, sizeof(text), "There is nothing at %s.",
                    as_http_exchange_get_path(exchange));
+    if (as_browser_wants_page(exchange))
+        as_api_answer_with(routes->api, exchange, &endpoint, "", who, &note);
+    else
+        as_reply_error(exchange, 404, NULL, "there is nothing at %s",
+                       as_http_exchange_get_path(exchange));
 }
 
 extern const char page_script[]; /* page.js */

@@ -1,5 +1,6 @@
 """Logins, and orders by forms: what works, and what an attacker tries. The browser is played here (harness/visitor.py);
 test_browser.py has a real one."""
+import html
 import os
 import pathlib
 import re
@@ -108,7 +109,7 @@ class TestOrders:
         alice = logged_in(daemon)
         path, hidden = alice.forms("/targets/workers")["scale"]
         rows = [
-            ("/scale", {"replicas": "99"} | REASON, "99 is outside 1 to 10; add `--force`"),
+            ("/scale", {"replicas": "99"} | REASON, "99 is outside 1 to 10. To set it anyway, select \"Ignore its bounds\""),
             ("/scale", {"replicas": "many"} | REASON, "replicas"),
             ("/scale", REASON, "replicas"),
             ("/scale", {"replicas": "5", "for": "1h"} | REASON, "for"),
@@ -126,6 +127,54 @@ class TestOrders:
         answer = alice.submit("/targets/nothing/pause", hidden | REASON)
         assert answer.status == 303 and "refused=" in answer.headers["Location"]
         assert alice.order("/targets/workers", "scale", replicas="12", force="true", **REASON)[0][0] == "good"
+
+    def test_a_refused_form_keeps_what_was_typed(self, make):
+        daemon = make()
+        alice = logged_in(daemon)
+        evil = '"><script>alert(1)</script>'
+        path, hidden = alice.forms("/targets/workers")["scale"]
+        rows = [
+            ("scale", {"replicas": "99", "reason": evil}, "replicas"),
+            ("scale", {"replicas": "many", "force": "true", "reason": "x"}, "replicas"),
+            ("pause", {"for": "soon", "direction": "up", "reason": evil}, "for"),
+            ("floor", {"replicas": "3", "for": "never", "reason": "x & y"}, "for"),
+            ("pause", {"for": "1h"}, "reason"),
+        ]
+        for word, fields, wrong in rows:
+            location = alice.submit(path.removesuffix("scale") + word, hidden | fields).headers["Location"]
+            text = alice.get(location).text
+            form = re.search(rf"<details [^>]*data-key=\"[^\"]*/{word}\" open>.*?</details>", text, re.S)[0]
+            for name, value in fields.items():
+                if name == "direction":
+                    assert f'<option value="{value}" selected>' in form
+                elif name == "force":
+                    assert re.search(r'name="force"[^>]* checked>', form)
+                else:
+                    assert f' value="{html.escape(value)}"' in form, (name, form)
+            assert re.search(rf'name="{wrong}"[^>]* aria-invalid="true"', form) and form.count("aria-invalid") == 1
+            assert text.count(" open>") == 1 and text.count("<script") == 1
+            other = alice.get(location.replace("reason", "reasons") if "reason" in fields else location.replace("for", "far")).text
+            assert " open>" not in other and "aria-invalid=\"" not in other        # the seal is another's
+        assert logged_in(daemon, "bob").get(location).text.count(" open>") == 0
+        long = alice.submit(path, hidden | {"replicas": "99", "reason": "x" * 4000})
+        assert len(long.headers["Location"]) < 8000 and alice.said(long.headers["Location"])[0][0] == "bad"
+
+    def test_errors_are_pages_for_browsers(self, make):
+        daemon = make()
+        alice = logged_in(daemon)
+        for path, status, text in (("/foo", 404, "There is nothing at /foo."), ("/foo/<script>", 404, "&lt;script&gt;"),
+                                   ("/logout", 404, "There is nothing"), ("/?a=%zz&&", 400, "query string")):
+            answer = alice.get(path)
+            assert answer.status == status and answer.headers["Content-Type"].startswith("text/html"), path
+            assert text in answer.text and "<nav" in answer.text and answer.text.count("<script") == 1
+            assert request("GET", daemon.url + path, headers=daemon.headers).headers["Content-Type"] == "application/json" or status == 400
+        for headers, status, text in (({"Authorization": "Bearer sender-secret"}, 403, "lacks the permission"),
+                                      ({"Authorization": "Bearer wrong"}, 401, "not one of receiver.tokens")):
+            answer = request("GET", daemon.url + "/", headers=PAGE | headers)
+            assert answer.status == status and "<h1>Refused</h1>" in answer.text and text in answer.text
+            assert ("WWW-Authenticate" in answer.headers) == (status == 401)
+            answer = request("GET", daemon.url + "/", headers=headers)
+            assert answer.status == status and answer.headers["Content-Type"].startswith("text/plain")
 
     def test_only_who_may_order_has_forms(self, make):
         daemon = make()
@@ -459,7 +508,7 @@ class TestAttacks:
         for name in ("%0d%0aSet-Cookie:%20a=b", "%3Cscript%3E", "a%22b", "%E2%80%AE", "%00", "%zz", "a%2F..%2Fb"):
             answer = alice.submit(f"/targets/{name}/pause", hidden | REASON)
             assert answer.status == 303 and answer.headers.get("Set-Cookie") is None, name
-            assert re.fullmatch(r"/targets/[!-~]*\?refused=[\w.~%-]+&seal=[\w-]{43}", answer.headers["Location"]), name
+            assert re.fullmatch(r"/targets/[!-~]*\?refused=[\w.~%-]+(&(form|field|typed)=[\w.~%-]+)*&seal=[\w-]{43}", answer.headers["Location"]), name
         reason = "<script>alert(1)</script>\r\nSet-Cookie: a=b \u202e"
         assert alice.order("/targets/workers", "pause", reason=reason)[0][0] == "good"
         page = alice.get("/targets/workers").text

@@ -66,6 +66,9 @@ struct as_auth_config {
     bool (*offer_login)(void *context, struct as_http_exchange *exchange);
     /* For metrics: headers of receiver.proxy did not come from the proxy. May be NULL. */
     void (*proxy_ignored)(void *context);
+    /* True after answering a browser with a page about a refusal. NULL: browsers get a text. */
+    bool (*show_refusal)(void *context, struct as_http_exchange *exchange, int status,
+                         const char *headers, const char *problem);
     void *context;
 };
 

@@ -58,6 +58,7 @@ void as_api_answer(struct as_api *api, struct as_http_exchange *exchange,
 struct as_api_note {
     int status;
     const char *text, *to;
+    const char *headers; /* for the answer; NULL: none */
 };
 void as_api_answer_with(struct as_api *api, struct as_http_exchange *exchange,
                         const struct as_api_endpoint *endpoint, const char *rest, const char *who,

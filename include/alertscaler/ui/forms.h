@@ -52,6 +52,10 @@ void as_forms_answer_order(void *context, struct as_http_exchange *exchange, int
 /* For as_auth_config.offer_login: answers a browser that can log in with the way there. */
 bool as_forms_offer_login(const struct as_forms *forms, struct as_http_exchange *exchange);
 
+/* For as_auth_config.show_refusal: answers a browser with a page. */
+bool as_forms_show_refusal(const struct as_forms *forms, struct as_http_exchange *exchange,
+                           int status, const char *headers, const char *problem);
+
 AS_DEFINE_CLEANUP(struct as_forms *, as_forms_free)
 
 #endif

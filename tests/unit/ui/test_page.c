@@ -245,7 +245,7 @@ Test(page, a_floor_is_said_with_who_why_and_until_when)
     expect_none(ask("/targets/checkout", "", 200), "<dt>Floor</dt>");
     world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .call_id = 98, .order = &order});
     const char *body = ask("/targets/checkout", "", 200);
-    expect(body, "<dt>Floor</dt><dd>9, by whole, ends ");
+    expect(body, "<dt>Floor</dt><dd>9, by whole, for another ");
     expect(body, ": the &lt;sale&gt;</dd>");
     pass(2 * AS_US_PER_H);
     expect_none(ask("/targets/checkout", "", 200), "<dt>Floor</dt>");
@@ -564,7 +564,7 @@ Test(page, only_known_readers_have_the_script)
     exchange = (struct as_http_exchange){.method = "GET", .path = "/login", .query = ""};
     as_api_answer_with(world.api, &exchange,
                        &(struct as_api_endpoint){.answer = page_answer_refused}, "", "",
-                       &(struct as_api_note){403, "no", NULL});
+                       &(struct as_api_note){.status = 403, .text = "no"});
     expect_none(exchange.body, "<script");
     expect_none(exchange.headers, "script-src");
     expect(ask("/", "", 200), "<script");
