@@ -512,6 +512,50 @@ void api_answer_decision(struct api_request *request)
 }
 
 /*
+ * Incidents that have ended, for the pages; in memory only.
+ */
+
+static void forget_oldest_ended(struct as_api *api)
+{
+    struct ended_incident *ended = TAILQ_LAST(&api->ended, ended_incident_list);
+    TAILQ_REMOVE(&api->ended, ended, next);
+    api->ended_count--;
+    api->ended_bytes -= ended->size;
+    for (size_t i = 0; i < ended->target_count; i++) {
+        free((char *)(uintptr_t)ended->targets[i].target);
+        free((char *)(uintptr_t)ended->targets[i].rule);
+    }
+    free(ended->targets);
+    as_labels_free(ended->labels);
+    free(ended);
+}
+
+static void api_keep_ended(struct as_api *api, const struct as_incident_record *record,
+                           as_wall_time now)
+{
+    if (record->event != AS_INCIDENT_CLOSED && record->event != AS_INCIDENT_EXPIRED)
+        return;
+    struct ended_incident *ended = as_xcalloc(1, sizeof(*ended));
+    ended->starts_at = record->starts_at;
+    ended->at = now;
+    ended->labels = as_labels_copy(record->labels);
+    ended->targets = as_xcalloc(record->target_count + 1, sizeof(*ended->targets));
+    ended->target_count = record->target_count;
+    ended->size = sizeof(*ended) + as_labels_measure(record->labels);
+    for (size_t i = 0; i < record->target_count; i++) {
+        ended->targets[i].target = as_xstrdup(record->targets[i].target);
+        ended->targets[i].rule = as_xstrdup(record->targets[i].rule);
+        ended->size += sizeof(*ended->targets) + strlen(ended->targets[i].target) +
+                       strlen(ended->targets[i].rule);
+    }
+    TAILQ_INSERT_HEAD(&api->ended, ended, next);
+    api->ended_count++;
+    api->ended_bytes += ended->size;
+    while (api->ended_count > ENDED_MAX || api->ended_bytes > ENDED_BYTES_MAX)
+        forget_oldest_ended(api);
+}
+
+/*
  * Requests for approvals.
  */
 
@@ -676,6 +720,7 @@ struct as_api *as_api_new(const struct as_api_config *config)
     api->body = AS_BUF_INIT_OPEN(API_BODY_MAX);
     api->history = as_history_new(AS_HISTORY_BYTES_MAX);
     TAILQ_INIT(&api->decisions);
+    TAILQ_INIT(&api->ended);
     return api;
 }
 
@@ -688,6 +733,8 @@ struct as_api *as_api_free(struct as_api *api)
         TAILQ_REMOVE(&api->decisions, decision, next);
         api_decision_free(decision);
     }
+    while (!TAILQ_EMPTY(&api->ended))
+        forget_oldest_ended(api);
     api_free_failures(api);
     as_history_free(api->history);
     as_buf_deinit(&api->body);
@@ -712,6 +759,8 @@ void as_api_on_effect(struct as_api *api, const struct as_effect *effect,
     as_history_on_effect(api->history, effect, now);
     if (effect->kind == AS_EFFECT_RECORD_DECISION)
         api_keep_decision(api, effect->decision, record);
+    if (effect->kind == AS_EFFECT_RECORD_INCIDENT)
+        api_keep_ended(api, effect->incident_record, now);
     if (effect->kind != AS_EFFECT_RECORD_ACTION)
         return;
     api_keep_failure(api, effect->action);

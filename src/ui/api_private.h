@@ -53,6 +53,18 @@ struct kept_decision {
 };
 TAILQ_HEAD(kept_decision_list, kept_decision);
 
+#define ENDED_MAX       1000
+#define ENDED_BYTES_MAX ((size_t)4 * 1024 * 1024) /* of their labels and targets */
+
+struct ended_incident {
+    TAILQ_ENTRY(ended_incident) next;
+    as_wall_time starts_at, at;
+    struct as_labels *labels;
+    struct as_incident_target *targets;
+    size_t target_count, size;
+};
+TAILQ_HEAD(ended_incident_list, ended_incident);
+
 #define FAILURES_MAX      1000
 #define FAILURE_BYTES_MAX 1024
 
@@ -66,6 +78,8 @@ struct as_api {
     char *instance;
     struct kept_decision_list decisions; /* the newest first */
     size_t decision_count, decision_bytes;
+    struct ended_incident_list ended; /* the newest first */
+    size_t ended_count, ended_bytes;
     struct kept_failure *failures; /* by target; oldest first */
     struct as_history *history;
     struct as_buf body;       /* of the present answer */

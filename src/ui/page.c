@@ -76,6 +76,7 @@ static const char sheet[] =
     ".bad{color:var(--bad);background:var(--bad-back);border-color:currentColor}"
     ".note{border-left:3px solid;border-radius:4px;padding:.45rem .8rem;margin:.6rem 0}"
     ".note.warn,.note.bad,.note.good{border-color:currentColor}"
+    ".now{font-size:1.1rem;margin:.6rem 0}"
     ".facts{display:flex;flex-wrap:wrap;gap:.4rem 2rem;margin:.6rem 0}"
     ".facts div{min-width:5rem}.facts dt{color:var(--dim);font-size:13px}"
     ".facts dd{margin:0;font-weight:600;font-variant-numeric:tabular-nums}"
@@ -240,7 +241,7 @@ static void page_print_spark(const struct api_request *request, const char *targ
 
 #define PAGES_SHOWN 1000000
 
-static void page_print_span(struct as_buf *out, int64_t us)
+void page_print_span(struct as_buf *out, int64_t us)
 {
     const int64_t seconds = us > 0 ? us / AS_US_PER_S : 0;
     if (seconds < 120)
@@ -1053,8 +1054,11 @@ void target_print_signs(const struct api_request *request, const struct as_targe
         page_print_pill(out, "bad", as_reason_get_word(target->last_failure));
     if (page_has_failing_rule(request, target))
         page_print_pill(out, "bad", "query fails");
-    if (target->open_incidents > 0)
-        as_buf_printf(out, "<span class=\"pill warn\">%zu firing</span> ", target->open_incidents);
+    if (target->open_incidents > 0) {
+        as_buf_printf(out, "<a class=\"pill warn\" href=\"%s/targets/", page_root(request));
+        as_encode_percent(out, target->id, strlen(target->id), "");
+        as_buf_printf(out, "#incidents\">%zu firing</a> ", target->open_incidents);
+    }
     if (target->pause.is_set)
         page_print_pill(out, "warn", "paused");
     if (as_moment_is_set(target->contended_until))

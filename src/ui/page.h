@@ -96,8 +96,12 @@ void page_append_result(const struct as_http_exchange *exchange, bool is_done, c
  * of all. Nothing if nothing waits. */
 void page_print_approvals(const struct api_request *request, const struct as_target_view *target);
 
+/* page_home.c: the open incidents of a target, by its id, and those that have ended lately. */
+void page_print_incidents(struct api_request *request, const char *target);
+
 /* in the words of people */
-/* Spans that the script keeps current: "12 s", "5 min", "3 h", "2 d". */
+void page_print_span(struct as_buf *out, int64_t us); /* "12 s", "5 min", "3 h", "2 d" */
+/* The same, kept current by the script. */
 void page_print_ago(const struct api_request *request, as_wall_time at); /* "12 s ago" */
 /* To a later time, or since an earlier one. The page is another when a later time comes. */
 void page_print_distance(const struct api_request *request, struct as_buf *out, as_wall_time at);

@@ -177,6 +177,7 @@ void page_print_approvals(const struct api_request *request, const struct as_tar
 
 struct listing {
     struct api_request *request;
+    const char *target; /* id; NULL: of all */
     struct place *places;
     size_t count, capacity;
     size_t number; /* of the present incident, among those that may be seen */
@@ -203,11 +204,20 @@ static bool may_see(const struct listing *listing, const struct as_incident_targ
     return listing->sees_all;
 }
 
+static bool page_home_lists(const struct listing *listing, const struct as_incident_target *targets,
+                            size_t count)
+{
+    bool is_of_target = !listing->target;
+    for (size_t i = 0; i < count && !is_of_target; i++)
+        is_of_target = as_target_is_same(listing->target, targets[i].target);
+    return is_of_target && may_see(listing, targets, count);
+}
+
 static void page_home_find_place(void *context, const struct as_incident_state *state,
                                  const struct as_incident_target *targets, size_t count)
 {
     struct listing *listing = context;
-    if (!state->is_open || !may_see(listing, targets, count))
+    if (!state->is_open || !page_home_lists(listing, targets, count))
         return;
     listing->places =
         as_xgrow(listing->places, listing->count, &listing->capacity, sizeof(*listing->places));
@@ -295,7 +305,9 @@ static void page_home_print_targets(const struct api_request *request, struct as
 }
 
 static const struct html_column columns[] = {
-    {.title = "Alert"}, {.title = "Open for"}, {.title = "Seen"}, {.title = "Targets"}};
+    {.title = "Alert"}, {.title = "Open for"}, {.title = "Last report"}, {.title = "Targets"}};
+static const struct html_column ended_columns[] = {
+    {.title = "Alert"}, {.title = "Was open for"}, {.title = "Ended"}, {.title = "Targets"}};
 
 static void incident_rows_print_row(struct listing *listing, struct as_buf *row,
                                     const struct as_incident_state *state,
@@ -316,7 +328,7 @@ static void incident_rows_print_row(struct listing *listing, struct as_buf *row,
     page_print_distance(request, row, state->opened.wall);
     html_cell(&table);
     page_print_distance(request, row, state->seen.wall);
-    as_buf_append_str(row, "\u00a0ago");
+    as_buf_append_str(row, " ago");
     html_cell(&table);
     page_home_print_targets(request, row, targets, count);
     html_row_end(&table);
@@ -326,7 +338,7 @@ static void print_if_shown(void *context, const struct as_incident_state *state,
                            const struct as_incident_target *targets, size_t count)
 {
     struct listing *listing = context;
-    if (!state->is_open || !may_see(listing, targets, count))
+    if (!state->is_open || !page_home_lists(listing, targets, count))
         return;
     const uint8_t rank = listing->ranks[listing->number++];
     if (rank > 0)
@@ -362,11 +374,13 @@ static void page_home_print_rows(struct listing *listing)
 /* Of those that the asking credential may see, prints `size` rows, and returns how many there are.
  * `path`: of the page, which then has links to the other rows; NULL: the first rows only. The
  * engine must be there. */
-static size_t incident_rows_print(struct api_request *request, size_t size, const char *path)
+static size_t incident_rows_print(struct api_request *request, const char *target, size_t size,
+                                  const char *path)
 {
     const struct as_view *view = &request->view;
     struct listing listing = {
         .request = request,
+        .target = target,
         .sees_all = as_scope_is_whole(view->scopes, view->scope_count, request->who),
     };
     as_engine_visit_incidents(view->engine, page_home_find_place, &listing);
@@ -384,12 +398,64 @@ static size_t incident_rows_print(struct api_request *request, size_t size, cons
     return listing.count;
 }
 
+/* Incidents that have ended: what the process remembers of them. */
+static void print_ended(struct api_request *request, const char *target)
+{
+    const struct as_view *view = &request->view;
+    struct as_buf *out = page_get_out(request);
+    const struct listing listing = {
+        .request = request,
+        .target = target,
+        .sees_all = as_scope_is_whole(view->scopes, view->scope_count, request->who),
+    };
+    const struct ended_incident *ended;
+    struct html_table table;
+    size_t count = 0;
+    TAILQ_FOREACH (ended, &request->api->ended, next) {
+        if (!page_home_lists(&listing, ended->targets, ended->target_count) ||
+            count == INCIDENT_ROWS_SHOWN)
+            continue;
+        if (count++ == 0) {
+            page_part(request, "Ended incidents");
+            html_table_begin(&table, out, "Ended incidents", ended_columns,
+                             AS_ARRAY_SIZE(ended_columns));
+        }
+        const char *alert = as_labels_get(ended->labels, "alertname");
+        html_row_begin(&table);
+        html_cell(&table);
+        html_element(out, "b", NULL, *alert ? alert : "an alert without a name");
+        as_buf_append_char(out, ' ');
+        print_labels(out, ended->labels);
+        html_cell(&table);
+        page_print_span(out, ended->at.us - ended->starts_at.us);
+        html_cell(&table);
+        page_print_time(request, ended->at);
+        html_cell(&table);
+        page_home_print_targets(request, out, ended->targets, ended->target_count);
+        html_row_end(&table);
+    }
+    if (count > 0)
+        html_table_end(&table);
+}
+
+void page_print_incidents(struct api_request *request, const char *target)
+{
+    as_buf_append_str(page_get_out(request), "<h2 id=\"incidents\">Open incidents</h2>\n");
+    if (incident_rows_print(request, target, INCIDENT_ROWS_SHOWN, NULL) > INCIDENT_ROWS_SHOWN) {
+        as_buf_append_str(page_get_out(request), "<p>");
+        page_link(request, page_get_out(request), "/incidents", "", "All open incidents");
+        as_buf_append_str(page_get_out(request), "</p>\n");
+    }
+    print_ended(request, target);
+}
+
 void page_answer_incidents(struct api_request *request)
 {
     if (!page_has_engine(request))
         return;
     page_begin(request, &(struct page_head){.title = "Open incidents", .place = PAGE_INCIDENTS});
-    (void)incident_rows_print(request, INCIDENT_ROWS_SHOWN, "/incidents");
+    (void)incident_rows_print(request, NULL, INCIDENT_ROWS_SHOWN, "/incidents");
+    print_ended(request, NULL);
     page_end(request, 200);
 }
 
@@ -516,7 +582,7 @@ void page_answer_home(struct api_request *request)
     page_home_print_failing_rules(request);
     page_print_blocked(request);
     page_part(request, "Open incidents");
-    if (incident_rows_print(request, INCIDENTS_SHOWN, NULL) > INCIDENTS_SHOWN) {
+    if (incident_rows_print(request, NULL, INCIDENTS_SHOWN, NULL) > INCIDENTS_SHOWN) {
         as_buf_append_str(page_get_out(request), "<p>");
         page_link(request, page_get_out(request), "/incidents", "", "All open incidents");
         as_buf_append_str(page_get_out(request), "</p>\n");

@@ -57,6 +57,82 @@ static void print_floor(const struct api_request *request, const struct as_targe
     html_text(out, floor->reason);
 }
 
+#define VALUES_SHOWN 3
+
+struct rule_values {
+    const struct api_request *request;
+    const struct as_target_view *target;
+    size_t count;
+};
+
+/* " The value of slow is 47.1, the goal 40." */
+static void print_rule_value(void *context, const struct as_rule_view *view)
+{
+    struct rule_values *values = context;
+    const struct as_target_view *target = values->target;
+    struct as_buf *out = page_get_out(values->request);
+    const struct as_track *track = &view->rule->action.track;
+    if (!view->has_value ||
+        !page_may_see_rule(values->request, view->rule->name, target->name, target->id) ||
+        values->count++ >= VALUES_SHOWN)
+        return;
+    as_buf_append_str(out, " The value of ");
+    page_link_rule(values->request, out, view->rule->name);
+    as_buf_printf(out, " is %.4g", view->value);
+    if (view->rule->action.kind == AS_ACTION_TRACK && track->goal != AS_GOAL_UTILIZATION)
+        as_buf_printf(out, ", the goal %.4g", track->value);
+    as_buf_append_char(out, '.');
+}
+
+/* Why the size stays. */
+static void print_why_stays(const struct api_request *request, const struct as_target_view *target)
+{
+    const struct as_view *view = &request->view;
+    struct as_buf *out = page_get_out(request);
+    const struct as_pause_view pause = as_engine_get_pause(view->engine, view->mono, view->wall);
+    if (target->pause.is_set || pause.is_set) {
+        page_print_pause(request, target->pause.is_set ? &target->pause : &pause);
+    } else if (as_moment_is_set(target->contended_until)) {
+        as_buf_append_str(out, "another program sets its size back");
+    } else if (target->open_incidents == 0) {
+        as_buf_append_str(out, "no alert fires");
+    } else if (target->config && target->replicas >= target->bounds.max) {
+        as_buf_append_str(out, "at max");
+    } else if (as_moment_is_set(target->up_locked_until)) {
+        as_buf_append_str(out, "locked against growing for another ");
+        page_print_distance(request, out, target->up_locked_until.wall);
+    } else if (target->last_decision) {
+        html_element(out, "code", NULL, as_reason_get_word(target->last_reason));
+    } else {
+        as_buf_append_str(out, "nothing was decided yet");
+    }
+}
+
+/* "Stays at 20: at max. The value of slow is 47.1, the goal 40." */
+static void print_now(const struct api_request *request, const struct as_target_view *target)
+{
+    struct as_buf *out = page_get_out(request);
+    const char *unit = as_sized_get_unit(target->ref);
+    struct rule_values values = {.request = request, .target = target};
+    char size[AS_SIZE_TEXT_SIZE];
+    as_buf_append_str(out, "<p class=\"now\">");
+    if (!target->has_size) {
+        as_buf_append_str(out, "The size is not known");
+    } else if (target->has_order) {
+        as_buf_printf(out, "Goes to %s: an operator has set it",
+                      as_unit_print_size(unit, target->ordered, size));
+    } else if (target->desired != target->replicas) {
+        as_buf_append_str(out, "Goes ");
+        page_print_change(out, unit, target->replicas, target->desired);
+    } else {
+        as_buf_printf(out, "Stays at %s: ", as_unit_print_size(unit, target->replicas, size));
+        print_why_stays(request, target);
+    }
+    as_buf_append_char(out, '.');
+    as_engine_visit_target_rules(request->view.engine, target->id, print_rule_value, &values);
+    as_buf_append_str(out, "</p>\n");
+}
+
 static void print_facts(const struct api_request *request, const struct as_target_view *target)
 {
     struct as_buf *out = page_get_out(request);
@@ -309,6 +385,7 @@ static void print_target(void *context, const struct as_target_view *target)
                                             .place = PAGE_TARGETS,
                                             .has_form = page_has_orders(request, target)});
     html_element(out, "p", "id", target->id);
+    print_now(request, target);
     print_notes(request, target);
     page_print_blocked_of(request, target);
     page_target_print_others(request, target);
@@ -316,6 +393,7 @@ static void print_target(void *context, const struct as_target_view *target)
     print_group_link(request, target);
     page_print_approvals(request, target);
     page_print_orders(request, target);
+    page_print_incidents(request, target->id);
     page_part(request, "The last day");
     print_chart(request, target);
     page_part(request, "Actions");

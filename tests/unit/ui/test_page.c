@@ -478,6 +478,33 @@ Test(page, refreshes_only_when_asked_to)
     expect(ask("/", "refresh=99999999", 200), "content=\"3600\"");
 }
 
+Test(page, a_target_says_what_it_does_now_and_lists_its_incidents)
+{
+    notify("Slow", NULL);
+    notify("Each", "cart");
+    const char *body = ask("/targets/checkout", "", 200);
+    expect(body, "<p class=\"now\">Stays at 6: locked against growing for another <time");
+    expect(body, "<h2 id=\"incidents\">Open incidents</h2>");
+    expect(body, "#incidents\">1 firing</a>");
+    expect(body, "<b>Slow</b>");
+    expect_none(body, "app=cart");
+    expect_none(body, "Ended incidents");
+    world_notify(&world, AS_ALERT_RESOLVED, "Slow", NULL);
+    body = ask("/targets/checkout", "", 200);
+    expect(body, "No alert that a rule matches is firing.");
+    expect(body, "Ended incidents");
+    expect(body, "<b>Slow</b>");
+    body = ask("/incidents", "", 200);
+    expect(body, "app=cart");
+    expect(strstr(body, "Ended incidents"), "<b>Slow</b>");
+    who = "narrow";
+    expect_none(ask("/incidents", "", 200), "Slow");
+    who = "";
+    order_pause("checkout", 0);
+    notify("Slow", "x");
+    expect(ask("/targets/checkout", "", 200), "Stays at 8: paused by whole: load &lt;test&gt;.");
+}
+
 /* --- the script --- */
 
 /* The query string with which the script requests the page that was answered last. */
