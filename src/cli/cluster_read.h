@@ -15,7 +15,7 @@
 
 /* For the table of a command that reads objects of a cluster. */
 #define CLUSTER_READ_OPTIONS(WHAT)                                                                 \
-    {.name = "from-cluster", .help = WHAT},                                                        \
+    {.name = "from-cluster", .help = (WHAT)},                                                      \
         {.name = "all-namespaces", .letter = 'A', .help = "with --from-cluster: all namespaces"},  \
         {.name = "kubeconfig",                                                                     \
          .value = "FILE",                                                                          \

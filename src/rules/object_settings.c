@@ -171,7 +171,7 @@ static void parse_namespace_selector(struct loader *loader, const struct as_yaml
 
 #define SELECTOR(word, parser, text)                                                               \
     {                                                                                              \
-        .key = word, .type = SCHEMA_CUSTOM, .parse = parser, .forms = LABEL_MAP_FORMS,             \
+        .key = (word), .type = SCHEMA_CUSTOM, .parse = (parser), .forms = LABEL_MAP_FORMS,         \
         .expected = "map", .about = (text)                                                         \
     }
 

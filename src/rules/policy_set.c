@@ -204,7 +204,7 @@ static void count_text(struct as_policy_set *set, const struct as_scaling_policy
 static void uncount_text(struct as_policy_set *set, const struct as_scaling_policy *policy)
 {
     struct text_space *space = text_space_find(set, policy->namespace);
-    if (policy->text_size == 0)
+    if (policy->text_size == 0 || !space)
         return;
     set->text_bytes -= policy->text_size;
     space->bytes -= policy->text_size;
