@@ -40,6 +40,7 @@ struct as_option {
     const char *fallback;       /* default value; NULL: none */
     const char *const *choices; /* all allowed values, ends with NULL; NULL: any */
     bool repeats;               /* may be given several times: as_args_find_next */
+    const char *names;          /* for completion: "targets", of `completion`; NULL: files */
     const char *help;
 };
 
@@ -50,6 +51,9 @@ struct as_command {
     const char *help;                /* the rest of --help; "" for nothing */
     const struct as_option *options; /* ends with one without name; without --help */
     size_t operands_min, operands_max;
+    /* For completion: the words of the first operand, as "a b"; NULL: any. And what the operands
+     * are names of, as for an option; "": of the kind that the first operand says. */
+    const char *first_words, *names;
     int (*run)(const struct as_args *args); /* returns the exit status */
 };
 

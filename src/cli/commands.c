@@ -3,8 +3,10 @@
  * `schema`, `version`), and the entry of the program, which runs a command by argv. The table is
  * the top of this directory: no command calls this module.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -16,11 +18,13 @@
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/log/record.h>
+#include <alertscaler/model/reason.h>
 #include <alertscaler/rules/json_schema.h>
 #include <alertscaler/rules/policy.h>
 #include <alertscaler/runtime/version.h>
 
 #include "cli.h"
+#include "http_call.h"
 
 /*
  * `alertscaler schema`: JSON Schemas of the files that users write, and of documents.
@@ -271,13 +275,18 @@ static const struct as_command command_help = {
     .run = help_run,
 };
 
-/* --- completion: scripts for bash, zsh and fish --- */
+/* --- completion: scripts for bash, zsh and fish, and the names that they offer --- */
 
 /*
  * All complete the first word with commands (also the second, for commands of two words), words
- * that begin with "--" with the command's options, option values with their choices, and everything
- * else with file names.
+ * that begin with "--" with the command's options, option values with their choices, names of
+ * targets and other things with `alertscaler completion KIND`, and everything else with file names.
+ *
+ * The names come from a daemon. No script lets the shell expand them, and each waits at most
+ * NAMES_TIMEOUT_S.
  */
+
+#define NAMES_TIMEOUT_S 2
 
 static bool has_prefix_command(const char *name, size_t size)
 {
@@ -316,17 +325,53 @@ static void print_bash_command(const struct as_command *command)
     for (const struct as_option *option = command->options; option->name; option++)
         printf("--%s%s ", option->name, option->value ? "=" : "");
     printf("--help'\n");
+    if (command->first_words)
+        printf("        first_words='%s'\n", command->first_words);
+    if (command->names && command->names[0])
+        printf("        operands='%s'\n", command->names);
+    else if (command->names)
+        fputs("        operands=${COMP_WORDS[at+1]}\n", stdout);
     bool has_choices = false;
     for (const struct as_option *option = command->options; option->name; option++) {
-        if (!option->choices)
+        if (!option->choices && !option->names)
             continue;
         printf(has_choices ? "" : "        case \"$option\" in\n");
         has_choices = true;
+        if (option->names) {
+            printf("        --%s) names='%s' ;;\n", option->name, option->names);
+            continue;
+        }
         printf("        --%s) choices='", option->name);
         print_choices(option);
         printf("' ;;\n");
     }
     printf("%s        ;;\n", has_choices ? "        esac\n" : "");
+}
+
+/* Names are read line by line, so that bash expands nothing in them. bash splits words at ":". */
+static void print_bash_names(void)
+{
+    fputs("_alertscaler_names()\n{\n"
+          "    local line=() daemon=() i name\n"
+          "    read -r -a line <<< \"$COMP_LINE\"\n"
+          "    for ((i = 1; i < ${#line[@]}; i++)); do\n"
+          "        case \"${line[i]}\" in\n",
+          stdout);
+    fputs(
+        "        --context=?*|--url=?*|--token-file=?*|--ca-file=?*) daemon+=(\"${line[i]}\") ;;\n"
+        "        --context|--url|--token-file|--ca-file)\n"
+        "            [ -z \"${line[i+1]}\" ] || "
+        "daemon+=(\"${line[i]}=${line[i+1]/#\\~\\//$HOME/}\") ;;\n"
+        "        esac\n"
+        "    done\n"
+        "    [ \"$1\" != contexts ] || daemon=()\n"
+        "    while IFS= read -r name; do\n"
+        "        case \"$name\" in *:*) continue ;; esac\n"
+        "        [ \"${name#\"$cur\"}\" = \"$name\" ] && [ -n \"$cur\" ] || "
+        "COMPREPLY+=(\"$name\")\n"
+        "    done < <(alertscaler completion \"$1\" \"${daemon[@]}\" 2>/dev/null)\n"
+        "}\n",
+        stdout);
 }
 
 static void print_second_words(void)
@@ -347,29 +392,46 @@ static void print_bash(void)
     const struct as_command *const *commands;
     size_t count = as_command_get_all(&commands);
 
-    fputs("# bash completion for alertscaler: eval \"$(alertscaler completion bash)\"\n"
-          "_alertscaler()\n{\n"
-          "    local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} options= choices= "
-          "words= option=\n"
-          "    COMPREPLY=()\n"
-          "    if [ \"$COMP_CWORD\" = 1 ]; then\n"
-          "        COMPREPLY=($(compgen -W '",
-          stdout);
-    print_first_words();
-    fputs("' -- \"$cur\"))\n        return\n    fi\n", stdout);
+    fputs("# bash completion for alertscaler: eval \"$(alertscaler completion bash)\"\n", stdout);
+    print_bash_names();
     /* bash splits words at "=" */
-    fputs("    if [ \"$cur\" = = ]; then\n"
-          "        option=${COMP_WORDS[COMP_CWORD-1]} cur=\n"
-          "    elif [ \"${COMP_WORDS[COMP_CWORD-1]}\" = = ]; then\n"
-          "        option=${COMP_WORDS[COMP_CWORD-2]}\n"
-          "    else\n"
-          "        option=${COMP_WORDS[COMP_CWORD-1]}\n"
+    fputs(
+        "_alertscaler()\n{\n"
+        "    local cur=${COMP_WORDS[COMP_CWORD]} options= choices= words= option= names= operands= "
+        "first_words=\n"
+        "    local at=1\n"
+        "    COMPREPLY=()\n"
+        "    if [ \"$cur\" = = ]; then\n"
+        "        option=${COMP_WORDS[COMP_CWORD-1]} cur=\n"
+        "    elif [ \"${COMP_WORDS[COMP_CWORD-1]}\" = = ]; then\n"
+        "        option=${COMP_WORDS[COMP_CWORD-2]}\n"
+        "    else\n"
+        "        option=${COMP_WORDS[COMP_CWORD-1]}\n"
+        "    fi\n"
+        "    if [ \"${COMP_WORDS[1]}\" = --context ]; then\n"
+        "        at=3\n"
+        "        [ \"${COMP_WORDS[2]}\" != = ] || at=4\n"
+        "        if [ \"$COMP_CWORD\" -gt 1 ] && [ \"$COMP_CWORD\" -lt \"$at\" ]; then\n"
+        "            _alertscaler_names contexts\n"
+        "            return\n"
+        "        fi\n"
+        "    fi\n"
+        "    local command=${COMP_WORDS[at]}\n"
+        "    if [ \"$COMP_CWORD\" -le \"$at\" ]; then\n"
+        "        COMPREPLY=($(compgen -W '--context= ",
+        stdout);
+    print_first_words();
+    fputs("' -- \"$cur\"))\n"
+          "        [ -n \"$cur\" ] || COMPREPLY=(\"${COMPREPLY[@]:1}\")\n"
+          "        [ \"${COMPREPLY[0]%=}\" = \"${COMPREPLY[0]}\" ] || compopt -o nospace\n"
+          "        return\n"
           "    fi\n",
           stdout);
     print_second_words();
     fputs("    case \" $words \" in\n"
-          "    *\" ${COMP_WORDS[2]} \"*) [ \"$COMP_CWORD\" -gt 2 ] && command=\"$command "
-          "${COMP_WORDS[2]}\" ;;\n"
+          "    *\" ${COMP_WORDS[at+1]} \"*) [ \"$COMP_CWORD\" -gt $((at + 1)) ] && "
+          "command=\"$command "
+          "${COMP_WORDS[at+1]}\" ;;\n"
           "    esac\n"
           "    case \"$command\" in\n",
           stdout);
@@ -378,11 +440,17 @@ static void print_bash(void)
     fputs("    esac\n"
           "    if [ -n \"$choices\" ]; then\n"
           "        COMPREPLY=($(compgen -W \"$choices\" -- \"$cur\"))\n"
+          "    elif [ -n \"$names\" ]; then\n"
+          "        _alertscaler_names \"$names\"\n"
           "    elif [ \"${cur#-}\" != \"$cur\" ]; then\n"
           "        COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
           "        [ \"${COMPREPLY[0]%=}\" = \"${COMPREPLY[0]}\" ] || compopt -o nospace\n"
+          "    elif [ -n \"$first_words\" ] && [ \"$COMP_CWORD\" = $((at + 1)) ]; then\n"
+          "        COMPREPLY=($(compgen -W \"$first_words\" -- \"$cur\"))\n"
+          "    elif [ -n \"$operands\" ]; then\n"
+          "        _alertscaler_names \"$operands\"\n"
           "    else\n"
-          "        [ \"$COMP_CWORD\" = 2 ] || words=\n"
+          "        [ \"$COMP_CWORD\" = $((at + 1)) ] || words=\n"
           "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n"
           "    fi\n"
           "}\n"
@@ -410,7 +478,9 @@ static void print_zsh_command(const struct as_command *command)
         printf(" \\\n            '--%s%s[", option->name, option->value ? "=" : "");
         print_zsh_text(option->help);
         putchar(']');
-        if (option->value)
+        if (option->names)
+            printf(":%s:_alertscaler_names %s", option->value, option->names);
+        else if (option->value)
             printf(":%s:%s", option->value, option->choices ? "(" : "_files");
         if (option->choices) {
             print_choices(option);
@@ -419,7 +489,34 @@ static void print_zsh_command(const struct as_command *command)
         putchar('\'');
     }
     fputs(" \\\n            '--help[this text]'", stdout);
-    printf("%s\n        ;;\n", command->operands_max > 0 ? " '*:argument:_files'" : "");
+    if (command->first_words)
+        printf(" '1:kind:(%s)'", command->first_words);
+    if (command->names && command->names[0])
+        printf(" '*:name:_alertscaler_names %s'", command->names);
+    else if (command->names)
+        fputs(" '*:name:_alertscaler_names $kind'", stdout);
+    printf("%s\n        ;;\n",
+           command->operands_max > 0 && !command->names ? " '*:argument:_files'" : "");
+}
+
+/* Other functions of zsh call it with options for compadd before the kind. */
+static void print_zsh_names(void)
+{
+    fputs("_alertscaler_names()\n{\n"
+          "    local -a daemon found\n"
+          "    local i\n"
+          "    for ((i = 1; i < ${#_alertscaler_line}; i++)); do\n"
+          "        case $_alertscaler_line[i] in\n"
+          "        --(context|url|token-file|ca-file)=?*) daemon+=($_alertscaler_line[i]) ;;\n"
+          "        --(context|url|token-file|ca-file)) "
+          "daemon+=(\"$_alertscaler_line[i]=${_alertscaler_line[i+1]/#\\~\\//$HOME/}\") ;;\n"
+          "        esac\n"
+          "    done\n"
+          "    [[ $argv[-1] != contexts ]] || daemon=()\n"
+          "    found=(${(f)\"$(alertscaler completion $argv[-1] $daemon 2>/dev/null)\"})\n"
+          "    compadd \"${@[1,-2]}\" -a found\n"
+          "}\n",
+          stdout);
 }
 
 static void print_zsh(void)
@@ -428,9 +525,22 @@ static void print_zsh(void)
     size_t count = as_command_get_all(&commands);
 
     fputs("#compdef alertscaler\n"
-          "# zsh completion for alertscaler: eval \"$(alertscaler completion zsh)\"\n"
-          "_alertscaler()\n{\n"
-          "    local command=$words[2]\n"
+          "# zsh completion for alertscaler: eval \"$(alertscaler completion zsh)\"\n",
+          stdout);
+    print_zsh_names();
+    fputs("_alertscaler()\n{\n"
+          "    local -a _alertscaler_line=($words)\n"
+          "    if [[ $words[2] == --context=* ]] && (( CURRENT > 2 )); then\n"
+          "        words[2]=()\n"
+          "        (( CURRENT-- ))\n"
+          "    elif [[ $words[2] == --context ]] && (( CURRENT > 3 )); then\n"
+          "        words[2,3]=()\n"
+          "        (( CURRENT -= 2 ))\n"
+          "    elif [[ $words[2] == --context ]] && (( CURRENT == 3 )); then\n"
+          "        _alertscaler_names contexts\n"
+          "        return\n"
+          "    fi\n"
+          "    local command=$words[2] kind=$words[3]\n"
           "    if (( CURRENT == 2 )); then\n"
           "        local -a commands=(\n",
           stdout);
@@ -495,6 +605,43 @@ static void print_fish_condition(const struct as_command *command)
     putchar('\'');
 }
 
+static void print_fish_operands(const struct as_command *command)
+{
+    if (command->first_words)
+        printf("complete -c alertscaler -n '__fish_seen_subcommand_from %s; and not "
+               "__fish_seen_subcommand_from %s' -f -a '%s'\n",
+               command->name, command->first_words, command->first_words);
+    if (command->names)
+        printf("complete -c alertscaler -n '__fish_seen_subcommand_from %s%s%s' -f -a "
+               "'(__alertscaler_names %s)'\n",
+               command->name, command->first_words ? "; and __fish_seen_subcommand_from " : "",
+               command->first_words ? command->first_words : "", command->names);
+}
+
+/* The kind, or without one the word after `get`. */
+static void print_fish_names(void)
+{
+    fputs("function __alertscaler_names\n"
+          "    set -l line (commandline -opc)\n"
+          "    set -l kind $argv[1]\n"
+          "    set -l daemon\n"
+          "    for i in (seq (count $line))\n"
+          "        switch $line[$i]\n"
+          "            case '--context=?*' '--url=?*' '--token-file=?*' '--ca-file=?*'\n"
+          "                set daemon $daemon $line[$i]\n"
+          "            case --context --url --token-file --ca-file\n"
+          "                set daemon $daemon $line[$i]=(string replace -r '^~/' \"$HOME/\" -- "
+          "$line[(math $i + 1)])\n"
+          "            case targets rules incidents decisions contexts\n"
+          "                test -n \"$kind\"; or set kind $line[$i]\n"
+          "        end\n"
+          "    end\n"
+          "    test \"$kind\" = contexts; and set daemon\n"
+          "    test -n \"$kind\"; and alertscaler completion $kind $daemon 2>/dev/null\n"
+          "end\n",
+          stdout);
+}
+
 static void print_fish_command(const struct as_command *command)
 {
     const char *space = strchr(command->name, ' ');
@@ -506,6 +653,7 @@ static void print_fish_command(const struct as_command *command)
         printf("complete -c alertscaler -n __fish_use_subcommand -f -a %s -d ", command->name);
     print_fish_text(command->summary);
     putchar('\n');
+    print_fish_operands(command);
     for (const struct as_option *option = command->options; option->name; option++) {
         fputs("complete -c alertscaler", stdout);
         print_fish_condition(command);
@@ -516,6 +664,8 @@ static void print_fish_command(const struct as_command *command)
             fputs(" -x -a '", stdout);
             print_choices(option);
             putchar('\'');
+        } else if (option->names) {
+            printf(" -x -a '(__alertscaler_names %s)'", option->names);
         } else if (option->value) {
             fputs(" -r", stdout);
         }
@@ -531,10 +681,16 @@ static void print_fish(void)
     const size_t count = as_command_get_all(&commands);
 
     puts("# fish completion for alertscaler: alertscaler completion fish | source");
+    print_fish_names();
     puts("complete -c alertscaler -l help -s h -d 'this text'");
+    puts("complete -c alertscaler -n __fish_use_subcommand -l context -x -a "
+         "'(__alertscaler_names contexts)' -d 'a context of the client file'");
     for (size_t i = 0; i < count; i++)
         print_fish_command(commands[i]);
 }
+
+static const char *const name_kinds[] = {"targets",   "rules",    "incidents",
+                                         "decisions", "contexts", "reasons"};
 
 static int completion_fail(const struct as_args *args)
 {
@@ -542,34 +698,92 @@ static int completion_fail(const struct as_args *args)
     struct as_spelling spelling = as_spelling_begin(args->operands[0]);
     for (size_t i = 0; i < AS_ARRAY_SIZE(shells); i++)
         as_spelling_offer(&spelling, shells[i]);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(name_kinds); i++)
+        as_spelling_offer(&spelling, name_kinds[i]);
     AS_CLEANUP(as_free_p) char *hint = as_spelling_end(&spelling);
-    return as_cli_fail(args, "there is no completion for \"%s\": expected bash, zsh or fish%s",
+    return as_cli_fail(args,
+                       "there is no completion for \"%s\": expected bash, zsh or fish, or a kind "
+                       "of names%s",
                        args->operands[0], hint);
+}
+
+static bool completion_has_kind(const char *word)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(name_kinds); i++) {
+        if (strcmp(name_kinds[i], word) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A daemon that does not answer must not hold up the shell. */
+static void completion_on_alarm(int number)
+{
+    _exit(AS_EXIT_NO);
+}
+
+/* As `alertscaler get KIND -o name`. */
+static int completion_print_names(const struct as_args *args)
+{
+    static const char *const passed[] = {"context", "url", "token-file", "ca-file"};
+    const struct sigaction action = {.sa_handler = completion_on_alarm};
+    const struct as_command *get = &as_commands_of_readers[AS_READER_GET];
+    char *words[2 + AS_ARRAY_SIZE(passed)] = {as_xstrdup(args->operands[0]), as_xstrdup("-oname")};
+    struct as_error error = AS_ERROR_INIT;
+    struct as_args given;
+    int count = 2;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(passed); i++) {
+        const char *value = as_args_get(args, passed[i]);
+        if (value)
+            words[count++] = as_xasprintf("--%s=%s", passed[i], value);
+    }
+    (void)sigaction(SIGALRM, &action, NULL);
+    (void)alarm(NAMES_TIMEOUT_S);
+    int status = AS_EXIT_USAGE;
+    if (as_args_parse(get, count, words, &given, &error) == 0) {
+        given.adapters = args->adapters;
+        status = get->run(&given);
+        as_args_deinit(&given);
+    }
+    (void)alarm(0);
+    for (int i = 0; i < count; i++)
+        free(words[i]);
+    return status;
 }
 
 static int completion_run(const struct as_args *args)
 {
-    if (strcmp(args->operands[0], "bash") == 0)
+    const char *word = args->operands[0];
+    if (strcmp(word, "bash") == 0)
         print_bash();
-    else if (strcmp(args->operands[0], "zsh") == 0)
+    else if (strcmp(word, "zsh") == 0)
         print_zsh();
-    else if (strcmp(args->operands[0], "fish") == 0)
+    else if (strcmp(word, "fish") == 0)
         print_fish();
+    else if (strcmp(word, "reasons") == 0)
+        for (int i = 0; i < AS_REASON_COUNT; i++)
+            puts(as_reason_get_word((enum as_reason)i));
+    else if (completion_has_kind(word))
+        return completion_print_names(args);
     else
         return completion_fail(args);
     return AS_EXIT_OK;
 }
 
-static const struct as_option completion_options[] = {{0}};
+static const struct as_option completion_options[] = {
+    AS_OPTION_URL, AS_OPTION_TOKEN_FILE, AS_OPTION_CA_FILE, {0}};
 
 static const struct as_command command_completion = {
     .name = "completion",
-    .operands = "bash|zsh|fish",
-    .summary = "Prints a script for shell completion.",
-    .help = "For example in ~/.bashrc: eval \"$(alertscaler completion bash)\"",
+    .operands = "bash|zsh|fish|targets|rules|incidents|decisions|contexts|reasons",
+    .summary = "Prints a script for shell completion, or the names that it offers.",
+    .help = "For example in ~/.bashrc: eval \"$(alertscaler completion bash)\"\n"
+            "The script asks the daemon for names of targets and rules: with the options on the "
+            "line, else\nas the commands find the daemon. It waits at most two seconds.",
     .options = completion_options,
     .operands_min = 1,
     .operands_max = 1,
+    .first_words = "bash zsh fish targets rules incidents decisions contexts reasons",
     .run = completion_run,
 };
 

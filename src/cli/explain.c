@@ -1183,7 +1183,10 @@ static int explain_run(const struct as_args *args)
 }
 
 static const struct as_option explain_options[] = {
-    {.name = "target", .value = "NAME", .help = "The target: its name in the rules, or its id"},
+    {.name = "target",
+     .value = "NAME",
+     .names = "targets",
+     .help = "The target: its name in the rules, or its id"},
     {.name = "at",
      .value = "TIME",
      .fallback = "now",

@@ -1039,6 +1039,8 @@ const struct as_command as_commands_of_readers[] = {
             .options = get_options,
             .operands_min = 1,
             .operands_max = 1000,
+            .first_words = "targets rules incidents decisions contexts",
+            .names = "",
             .run = get_list_run,
         },
     [AS_READER_DESCRIBE] =
@@ -1050,6 +1052,8 @@ const struct as_command as_commands_of_readers[] = {
             .options = describe_options,
             .operands_min = 2,
             .operands_max = 2,
+            .first_words = "target",
+            .names = "targets",
             .run = describe_run,
         },
 };

@@ -63,6 +63,7 @@ void http_print_next(const json_t *target, FILE *out);
 #define AS_OPTION_URL                                                                              \
     {.name = "context",                                                                            \
      .value = "NAME",                                                                              \
+     .names = "contexts",                                                                          \
      .help = "the daemon: a context of ~/.config/alertscaler/config.yaml"},                        \
     {                                                                                              \
         .name = "url", .value = "URL",                                                             \

@@ -40,9 +40,16 @@ struct log_filter {
 #define LOG_FILTER_OPTIONS                                                                         \
     {.name = "target",                                                                             \
      .value = "NAME",                                                                              \
+     .names = "targets",                                                                           \
      .help = "Records of this target: its name in the rules or its id; * and ? are wildcards"},    \
-        {.name = "rule", .value = "NAME", .help = "Records that involve this rule"},               \
-        {.name = "reason", .value = "CODE", .help = "Records with this reason code or outcome"},   \
+        {.name = "rule",                                                                           \
+         .value = "NAME",                                                                          \
+         .names = "rules",                                                                         \
+         .help = "Records that involve this rule"},                                                \
+        {.name = "reason",                                                                         \
+         .value = "CODE",                                                                          \
+         .names = "reasons",                                                                       \
+         .help = "Records with this reason code or outcome"},                                      \
         {.name = "kind",                                                                           \
          .value = "KIND,...",                                                                      \
          .help = "Records of these kinds: notification, repeat, decision, action, ..."},           \

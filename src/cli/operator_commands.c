@@ -431,6 +431,7 @@ const struct as_command as_commands_of_operators[] = {
                     "replaces this one, with --down and --up too.\n" OPERATOR_NEEDS,
             .options = pause_options,
             .operands_max = 1,
+            .names = "targets",
             .run = pause_run,
         },
     [AS_OPERATOR_RESUME] =
@@ -443,6 +444,7 @@ const struct as_command as_commands_of_operators[] = {
                     "single targets end separately.\n" OPERATOR_NEEDS,
             .options = resume_options,
             .operands_max = 1,
+            .names = "targets",
             .run = resume_run,
         },
     [AS_OPERATOR_SCALE] =
@@ -460,6 +462,7 @@ const struct as_command as_commands_of_operators[] = {
             .options = scale_options,
             .operands_min = 2,
             .operands_max = 2,
+            .names = "targets",
             .run = scale_run,
         },
     [AS_OPERATOR_FLOOR] =
@@ -475,6 +478,7 @@ const struct as_command as_commands_of_operators[] = {
             .options = floor_options,
             .operands_min = 1,
             .operands_max = 2,
+            .names = "targets",
             .run = floor_run,
         },
     [AS_OPERATOR_UNLOCK] =
@@ -487,6 +491,7 @@ const struct as_command as_commands_of_operators[] = {
             .options = unlock_options,
             .operands_min = 1,
             .operands_max = 1,
+            .names = "targets",
             .run = unlock_run,
         },
     [AS_OPERATOR_APPROVE] =

@@ -330,5 +330,6 @@ const struct as_command as_command_status = {
             "is shown above the table.",
     .options = status_options,
     .operands_max = 1,
+    .names = "targets",
     .run = status_run,
 };

@@ -62,7 +62,7 @@ class Commands(unittest.TestCase):
             (["help", "sattus"], b'there is no command "sattus"; did you mean "status"?\n'),
             (["help", "cat"], b'there is no command "cat"\n'),
             (["schema", "rule"], b'log or crd; did you mean "rules"?\n'),
-            (["completion", "bsh"], b'expected bash, zsh or fish; did you mean "bash"?\n'),
+            (["completion", "bsh"], b'expected bash, zsh or fish, or a kind of names; did you mean "bash"?\n'),
             (["log", "--reason=scald"], b'there is no reason code "scald"; did you mean "scaled"?\n'),
             (["a\x1b[31mb"], b'unknown command "a\\x1b[31mb"\n'),
             (["version", "--a\x1b[31mb"], b'unknown option --a\\x1b[31mb\n'),
@@ -121,14 +121,27 @@ class Commands(unittest.TestCase):
 
 
 class Completion(unittest.TestCase):
-    def complete(self, *words):
+    def complete(self, *words, **more):
         """What bash offers for the last of the words."""
         with tempfile.NamedTemporaryFile("wb") as script:
             script.write(run("completion", "bash").stdout)
             script.flush()
             quoted = " ".join(f"'{word}'" for word in words)
-            code = f"compopt() {{ :; }}; . {script.name}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _alertscaler; echo ${{COMPREPLY[@]}}"
-            return subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True).stdout.split()
+            line = " ".join(words).replace(" = ", "=")
+            code = (f"compopt() {{ :; }}; . {script.name}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; COMP_LINE='{line}'; "
+                    "_alertscaler; printf '%s\\n' \"${COMPREPLY[@]}\"")
+            return subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True, **more).stdout.split("\n")[:-1]
+
+    def offer(self, *names):
+        """A program in PATH that prints these names, and the file with its arguments."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = pathlib.Path(folder.name)
+        (path / "names").write_text("".join(name + "\n" for name in names), encoding="utf-8")
+        program = path / "alertscaler"
+        program.write_text(f'#!/bin/sh\necho "$@" >> {path}/asked\ncat {path}/names\n', encoding="utf-8")
+        program.chmod(0o755)
+        return path, {"cwd": path, "env": {**os.environ, "PATH": f"{path}:{os.environ['PATH']}", "HOME": "/home/me"}}
 
     def test_bash_completes_commands_options_and_values(self):
         self.assertEqual(self.complete("alertscaler", "dec"), ["decide"])
@@ -137,6 +150,56 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("alertscaler", "version", "--output", "=", "j"), ["json"])
         self.assertEqual(self.complete("alertscaler", "version", "--output", "="), ["text", "json"])
         self.assertEqual(self.complete("alertscaler", "version", "--output", "te"), ["text"])
+
+    def test_bash_completes_names_from_the_daemon(self):
+        folder, more = self.offer("web", "worker", "search", "a:b")
+        for words, offered, asked in (
+            (["status", "w"], ["web", "worker"], "completion targets"),
+            (["pause", ""], ["web", "worker", "search"], "completion targets"),
+            (["pause", "--context", "=", "shop", "se"], ["search"], "completion targets --context=shop"),
+            (["pause", "--url", "http://h", "--token-file", "~/t", "se"], ["search"], "completion targets --url=http://h --token-file=/home/me/t"),
+            (["status", "--context", "=", "w"], ["web", "worker"], "completion contexts"),
+            (["--context", "=", "w"], ["web", "worker"], "completion contexts"),
+            (["--context", "w"], ["web", "worker"], "completion contexts"),
+            (["--context", "=", "shop", "status", "se"], ["search"], "completion targets --context=shop"),
+            (["--context", "shop", "status", "se"], ["search"], "completion targets --context=shop"),
+            (["get", "rules", "w"], ["web", "worker"], "completion rules"),
+            (["describe", "target", "w"], ["web", "worker"], "completion targets"),
+            (["log", "--rule", "=", "w"], ["web", "worker"], "completion rules"),
+            (["log", "--reason", "w"], ["web", "worker"], "completion reasons"),
+        ):
+            with self.subTest(words=words):
+                (folder / "asked").unlink(missing_ok=True)
+                self.assertEqual(self.complete("alertscaler", *words, **more), offered)
+                self.assertEqual((folder / "asked").read_text(encoding="utf-8").strip(), asked)
+
+    def test_bash_completes_words_around_names(self):
+        self.assertEqual(self.complete("alertscaler", "get", "r"), ["rules"])
+        self.assertEqual(self.complete("alertscaler", "describe", ""), ["target"])
+        self.assertEqual(self.complete("alertscaler", "--c"), ["--context="])
+        self.assertEqual(self.complete("alertscaler", "--context", "shop", "dec"), ["decide"])
+        self.assertNotIn("--context=", self.complete("alertscaler", ""))
+
+    def test_no_shell_expands_a_name(self):
+        names = ["$(touch pwned)", "`touch pwned`", "w;touch pwned", "w*", "w b"]
+        folder, more = self.offer(*names)
+        self.assertEqual(self.complete("alertscaler", "status", "", **more), names)
+        for shell in ("zsh", "fish"):
+            if not shutil.which(shell):
+                continue
+            script = run("completion", shell).stdout.decode()
+            code = {"zsh": script.split("_alertscaler()\n")[0] + "_alertscaler_line=(alertscaler status '')\ncompadd() { print -rl -- $found }\n"
+                           "_alertscaler_names targets",
+                    "fish": script + "complete -C 'alertscaler status '"}[shell]
+            command = [shell, "-f", "-c", code] if shell == "zsh" else [shell, "--no-config", "-c", code]
+            done = subprocess.run(command, capture_output=True, text=True, check=True, **more)
+            self.assertEqual(sorted(row for row in done.stdout.splitlines() if "touch" in row or row.startswith("w"))[:1] != [], True, done)
+        self.assertFalse((folder / "pwned").exists())
+
+    def test_reasons_need_no_daemon(self):
+        done = run("completion", "reasons")
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertIn(b"cooldown\n", done.stdout)
 
     def test_zsh_accepts_its_script(self):
         script = run("completion", "zsh")
@@ -165,6 +228,8 @@ class Completion(unittest.TestCase):
         self.assertIn("verify", complete("alertscaler log v"))
         self.assertIn("--state", complete("alertscaler log verify --s"))
         self.assertNotIn("--state", complete("alertscaler log --s"))
+        self.assertEqual(complete("alertscaler get ru"), ["rules"])
+        self.assertEqual(complete("alertscaler describe t"), ["target"])
 
     def test_another_shell_is_status_2(self):
         self.assertEqual(run("completion", "csh").returncode, 2)

@@ -301,6 +301,29 @@ def test_describe_a_target_that_is_nearly_known(played):
     assert done.stderr == 'alertscaler describe: HTTP 404: no such target: wbe\nalertscaler describe: did you mean "web"?\n'
 
 
+# names for completion
+
+
+def test_names_for_completion(played, tmp_path):
+    played.lists.update(targets=[target("web"), target("search")], rules=[rule("slow")])
+    assert played.run("completion", "targets").stdout == "web\nsearch\n"
+    assert played.run("completion", "rules").stdout == "slow\n"
+    token = tmp_path / "token"
+    token.write_text("s3cret\n")
+    assert played.run("completion", "targets", "--token-file", token).returncode == 0
+    assert played.asked[-1].headers["Authorization"] == "Bearer s3cret"
+
+
+def test_completion_does_not_wait_for_long(played):
+    def answer(asked):
+        time.sleep(10)
+        return 200, {}, {"status": "success", "data": []}
+    played.answer = answer
+    begin = time.monotonic()
+    done = played.run("completion", "targets")
+    assert (done.returncode, done.stdout) == (1, "") and time.monotonic() - begin < 8
+
+
 # a real daemon
 
 
