@@ -1414,6 +1414,7 @@ static const struct as_option check_options[] = {
      .help = "the daemon's option of this name, to check too"},
     {.name = "web.route-prefix", .value = "PATH", .help = "the same"},
     {.name = "format",
+     .letter = 'o',
      .value = "FORMAT",
      .fallback = "text",
      .choices = as_output_choices,

@@ -245,8 +245,48 @@ static char *command_suggest(const char *name)
     return as_spelling_end(&spelling);
 }
 
+static json_t *help_make_option(const struct as_option *option)
+{
+    json_t *json = json_pack("{s:s, s:s?, s:s?, s:b, s:s}", "name", option->name, "value",
+                             option->value, "default", option->fallback, "repeats",
+                             (int)option->repeats, "help", option->help);
+    const char letter[] = {option->letter, '\0'};
+    json_t *choices = json_array();
+    json_object_set_new(json, "letter", option->letter ? json_string(letter) : json_null());
+    for (const char *const *choice = option->choices; choice && *choice; choice++)
+        json_array_append_new(choices, json_string(*choice));
+    json_object_set_new(json, "choices", choices);
+    return json;
+}
+
+static json_t *help_make_command(const struct as_command *command)
+{
+    json_t *options = json_array();
+    for (const struct as_option *option = command->options; option->name; option++)
+        json_array_append_new(options, help_make_option(option));
+    return json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", command->name, "operands",
+                     command->operands, "summary", command->summary, "help", command->help,
+                     "options", options);
+}
+
+/* `command` NULL: all, as a list. */
+static void help_print_json(const struct as_command *command)
+{
+    const struct as_command *const *commands;
+    const size_t count = as_command_get_all(&commands);
+    json_t *json = command ? help_make_command(command) : json_array();
+    for (size_t i = 0; i < count && !command; i++)
+        json_array_append_new(json, help_make_command(commands[i]));
+    as_cli_print_json(json, JSON_INDENT(2), stdout);
+    json_decref(json);
+}
+
 static int help_run(const struct as_args *args)
 {
+    if (args->operand_count == 0 && as_args_wants_json(args)) {
+        help_print_json(NULL);
+        return AS_EXIT_OK;
+    }
     if (args->operand_count == 0) {
         help_print_commands(stdout);
         return AS_EXIT_OK;
@@ -259,11 +299,14 @@ static int help_run(const struct as_args *args)
         AS_CLEANUP(as_free_p) char *hint = command_suggest(name);
         return as_cli_fail(args, "there is no command \"%s\"%s", name, hint);
     }
-    help_print_command(command, stdout);
+    if (as_args_wants_json(args))
+        help_print_json(command);
+    else
+        help_print_command(command, stdout);
     return AS_EXIT_OK;
 }
 
-static const struct as_option help_options[] = {{0}};
+static const struct as_option help_options[] = {AS_OPTION_OUTPUT, {0}};
 
 static const struct as_command command_help = {
     .name = "help",

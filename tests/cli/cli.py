@@ -48,6 +48,26 @@ class Commands(unittest.TestCase):
             self.assertTrue(text.stdout.startswith(b"Usage: alertscaler " + name.encode()), name)
             self.assertEqual(run("help", *name.split()).stdout, text.stdout)
 
+    def test_help_for_programs(self):
+        commands = {command["name"]: command for command in json.loads(run("help", "-o", "json").stdout)}
+        self.assertIn("log verify", commands)
+        self.assertEqual(json.loads(run("help", "log", "verify", "-o", "json").stdout), commands["log verify"])
+        (output,) = (option for option in commands["version"]["options"] if option["name"] == "output")
+        self.assertEqual(output, {"name": "output", "value": "FORMAT", "default": "text", "repeats": False, "letter": "o",
+                                  "choices": ["text", "json"], "help": "text for people or json for programs"})
+
+    def test_each_command_that_prints_a_table_has_o(self):
+        without = {"completion", "convert", "convert cluster-autoscaler", "decide", "init", "kill-switch", "notify test", "reload", "schema", "serve"}
+        for command in json.loads(run("help", "-o", "json").stdout):
+            letters = {option["letter"] for option in command["options"]}
+            self.assertEqual("o" in letters, command["name"] not in without, command["name"])
+
+    def test_check_has_the_option_of_other_commands(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "rules.yaml").write_text("targets: {}\nrule: []\n", encoding="utf-8")
+            done = run("check", "-o", "json", "rules.yaml", cwd=folder)
+            self.assertEqual(json.loads(done.stdout), json.loads(run("check", "--format=json", "rules.yaml", cwd=folder).stdout))
+
     def test_a_wrong_command_or_option_gets_a_hint_and_status_2(self):
         for arguments, hint in (
             (["decid"], b'did you mean "decide"?'),
