@@ -507,8 +507,12 @@ static bool start(void)
         .config_digest = "c0ffee",
         .engine = world.engine,
         .ruleset = world.config->ruleset,
-        .notifier = {receivers, AS_ARRAY_SIZE(receivers), &messenger, "here", "http://here", NULL,
-                     NULL},
+        .notifier = {.receivers = receivers,
+                     .receiver_count = AS_ARRAY_SIZE(receivers),
+                     .messenger = &messenger,
+                     .instance = "here",
+                     .external_url = "http://here",
+                     .unread_us = AS_NOTIFIER_UNREAD_US},
         .callbacks = {on_effect, on_deadline, NULL, NULL, NULL},
     };
     status = as_shell_new(&shell_config, store, &world.shell, &error);
