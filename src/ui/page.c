@@ -108,6 +108,15 @@ static const char sheet[] =
     ".spark path{fill:none;stroke:var(--link);stroke-width:1.5}"
     ".spark line{stroke:var(--dim)}"
     ".narrow{display:none}"
+    "nav.states{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;margin:.6rem 0}"
+    "nav.states a[aria-current]{color:var(--text);font-weight:600;text-decoration:none}"
+    "#zone{font:inherit;color:var(--link);background:none;border:0;padding:0}"
+    "button#zone{cursor:pointer;text-decoration:underline}"
+    "@media(min-width:721px){[aria-label=Targets] td{white-space:nowrap;padding-right:.8rem}"
+    ".name{display:block;max-width:19rem;overflow:hidden;text-overflow:ellipsis}"
+    "[aria-label=Targets] td:nth-child(5){white-space:normal}"
+    "[aria-label=Targets] .pill{font-size:12px;padding:0 .5em}}"
+    ".pill{max-width:100%;overflow:hidden;text-overflow:ellipsis;vertical-align:bottom}"
     "#live{position:sticky;bottom:0;margin:0;padding:.6rem 1rem}"
     "footer{color:var(--dim);font-size:13px;padding-top:1.6rem;padding-bottom:2rem}"
     "footer p{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem}"
@@ -272,8 +281,8 @@ void page_print_time(const struct api_request *request, as_wall_time at)
     char text[AS_RFC3339_SIZE];
     note_time(request, at);
     as_wall_time_print(at, text);
-    as_buf_printf(page_get_out(request), "<time datetime=\"%s\">%.10s %.8s</time>", text, text,
-                  text + 11);
+    as_buf_printf(page_get_out(request), "<time class=\"at\" datetime=\"%s\">%.10s %.8s</time>",
+                  text, text, text + 11);
 }
 
 /* `class`: how page.js prints it. */
@@ -906,7 +915,7 @@ void page_print_orders(const struct api_request *request, const struct as_target
 {
     if (!page_has_orders(request, target))
         return;
-    page_part(request, "Orders");
+    page_part(request, "Actions");
     if (target)
         print_orders_of(request, target);
     else
@@ -980,6 +989,7 @@ static void page_print_result(struct api_request *request)
  */
 
 #define TARGET_ROWS_SHOWN 100
+#define SIGNS_SHOWN       3 /* in a row of the table */
 
 void target_print_size(struct as_buf *out, const struct as_target_view *target)
 {
@@ -992,8 +1002,11 @@ void target_print_size(struct as_buf *out, const struct as_target_view *target)
     as_buf_printf(out, "<b>%s</b>", as_unit_print_size(unit, target->replicas, text));
     if (target->desired != target->replicas)
         as_buf_printf(out, " \u2192 <b>%s</b>", as_unit_print_size(unit, target->desired, text));
-    if (target->status_replicas != target->replicas)
-        as_buf_printf(out, " <small>%s there</small>",
+    if (target->ready >= 0 && target->ready != target->replicas)
+        as_buf_printf(out, "<small>, %s ready</small>",
+                      as_unit_print_size(unit, target->ready, text));
+    else if (target->status_replicas != target->replicas)
+        as_buf_printf(out, "<small>, %s running</small>",
                       as_unit_print_size(unit, target->status_replicas, text));
 }
 
@@ -1003,17 +1016,6 @@ void target_print_bounds(struct as_buf *out, const struct as_target_view *target
     char min[AS_SIZE_TEXT_SIZE], max[AS_SIZE_TEXT_SIZE];
     as_buf_printf(out, "%s to %s", as_unit_print_size(unit, target->bounds.min, min),
                   as_unit_print_size(unit, target->bounds.max, max));
-}
-
-static void page_print_lock(const struct api_request *request, const char *what,
-                            struct as_moment until)
-{
-    struct as_buf *out = page_get_out(request);
-    if (!as_moment_is_set(until) || until.mono.us <= request->view.mono.us)
-        return;
-    as_buf_printf(out, "<span class=\"pill\">%s locked for ", what);
-    page_print_distance(request, out, page_get_wall(request, until.mono));
-    as_buf_append_str(out, "</span> ");
 }
 
 static bool page_is_dry(const struct api_request *request, const struct as_target_view *target)
@@ -1047,38 +1049,166 @@ static bool page_has_failing_rule(const struct api_request *request,
     return search.is_found;
 }
 
-void target_print_signs(const struct api_request *request, const struct as_target_view *target)
+static bool is_at_max(const struct as_target_view *target)
 {
+    return target->config && target->has_size && target->replicas >= target->bounds.max;
+}
+
+static bool is_at_min(const struct as_target_view *target)
+{
+    return target->config && target->has_size && target->replicas <= target->bounds.min;
+}
+
+/* The states of a target in words, the most important ones first. A row has room for a few. */
+struct signs {
+    const struct api_request *request;
+    const struct as_target_view *target;
+    size_t shown, limit, left_out;
+};
+
+/* False: there is no room for it. */
+static bool begin_sign(struct signs *signs, const char *class)
+{
+    if (signs->shown == signs->limit) {
+        signs->left_out++;
+        return false;
+    }
+    signs->shown++;
+    as_buf_printf(page_get_out(signs->request), "<span class=\"pill %s\">", class);
+    return true;
+}
+
+static void end_sign(const struct signs *signs)
+{
+    as_buf_append_str(page_get_out(signs->request), "</span> ");
+}
+
+static void print_sign(struct signs *signs, const char *class, const char *text)
+{
+    if (!begin_sign(signs, class))
+        return;
+    html_text(page_get_out(signs->request), text);
+    end_sign(signs);
+}
+
+static void print_lock_sign(struct signs *signs, const char *way, struct as_moment until)
+{
+    const struct api_request *request = signs->request;
+    if (!as_moment_is_set(until) || until.mono.us <= request->view.mono.us ||
+        !begin_sign(signs, ""))
+        return;
+    as_buf_printf(page_get_out(request), "%s locked for ", way);
+    page_print_distance(request, page_get_out(request), page_get_wall(request, until.mono));
+    end_sign(signs);
+}
+
+/* "gives back 4 in 30 s" */
+static void print_next_sign(void *context, const struct as_next_view *next)
+{
+    struct signs *signs = context;
+    const struct api_request *request = signs->request;
+    const struct as_target_view *target = signs->target;
+    struct as_buf *out = page_get_out(request);
+    char size[AS_SIZE_TEXT_SIZE];
+    if (next->effect != AS_NEXT_GIVES_BACK ||
+        !page_may_see_rule(request, next->rule, target->name, target->id) || !begin_sign(signs, ""))
+        return;
+    as_buf_append_str(out, "gives back ");
+    if (next->amount > 0)
+        as_buf_append_str(out,
+                          as_unit_print_size(as_sized_get_unit(target->ref), next->amount, size));
+    if (as_moment_is_set(next->from) && next->from.mono.us > request->view.mono.us) {
+        as_buf_append_str(out, " in ");
+        page_print_distance(request, out, page_get_wall(request, next->from.mono));
+    }
+    end_sign(signs);
+}
+
+static void note_block(void *context, const struct as_hold_view *hold)
+{
+    *(bool *)context = true;
+}
+
+static bool has_block(const struct api_request *request, const struct as_target_view *target)
+{
+    const struct as_view *view = &request->view;
+    bool has = false;
+    as_engine_visit_holds(view->engine, target->ref, view->mono, view->wall, note_block, &has);
+    return has;
+}
+
+static void print_pause_sign(struct signs *signs)
+{
+    const struct as_pause_view *pause = &signs->target->pause;
+    struct as_buf *out = page_get_out(signs->request);
+    if (!begin_sign(signs, "warn"))
+        return;
+    as_buf_append_str(out, "paused");
+    if (pause->ways != AS_WAYS_BOTH)
+        as_buf_printf(out, " (%s)", as_ways_get_word(pause->ways));
+    if (*pause->who) {
+        as_buf_append_str(out, " by ");
+        html_text(out, api_show_credential(signs->request, pause->who));
+    }
+    end_sign(signs);
+}
+
+static void print_states(struct signs *signs)
+{
+    const struct api_request *request = signs->request;
+    const struct as_target_view *target = signs->target;
+    const struct as_view *view = &request->view;
     struct as_buf *out = page_get_out(request);
     if (target->last_failure != AS_REASON_APPLIED)
-        page_print_pill(out, "bad", as_reason_get_word(target->last_failure));
+        print_sign(signs, "bad",
+                   target->last_failure == AS_REASON_UNREACHABLE
+                       ? "not reachable"
+                       : as_reason_get_word(target->last_failure));
     if (page_has_failing_rule(request, target))
-        page_print_pill(out, "bad", "query fails");
+        print_sign(signs, "bad", "query error");
+    if (target->pause.is_set)
+        print_pause_sign(signs);
+    if (as_moment_is_set(target->contended_until))
+        print_sign(signs, "warn", "contended");
+    if (target->did_not_come)
+        print_sign(signs, "bad", "increase did not come");
+    if (!target->config)
+        print_sign(signs, "warn", "no rule");
+    if (is_at_max(target))
+        print_sign(signs, "warn", "at max");
+    if (target->has_order && begin_sign(signs, "warn")) {
+        as_buf_printf(out, "set to %" PRId32 " by an operator", target->ordered);
+        end_sign(signs);
+    }
+    if (has_block(request, target))
+        print_sign(signs, "warn", "blocked");
+    if (page_is_dry(request, target))
+        print_sign(signs, "warn", "dry run");
+    as_engine_visit_next(view->engine, target->ref, view->mono, view->wall, print_next_sign, signs);
+    print_lock_sign(signs, "up", target->up_locked_until);
+    print_lock_sign(signs, "down", target->down_locked_until);
+    if (target->waits_for && begin_sign(signs, "")) {
+        as_buf_append_str(out, "waits for ");
+        html_text(out, target->waits_for);
+        end_sign(signs);
+    }
+    if (is_at_min(target) && !is_at_max(target))
+        print_sign(signs, "", "at min");
+}
+
+void target_print_signs(const struct api_request *request, const struct as_target_view *target,
+                        size_t limit)
+{
+    struct as_buf *out = page_get_out(request);
+    struct signs signs = {.request = request, .target = target, .limit = limit};
     if (target->open_incidents > 0) {
         as_buf_printf(out, "<a class=\"pill warn\" href=\"%s/targets/", page_root(request));
         as_encode_percent(out, target->id, strlen(target->id), "");
         as_buf_printf(out, "#incidents\">%zu firing</a> ", target->open_incidents);
     }
-    if (target->pause.is_set)
-        page_print_pill(out, "warn", "paused");
-    if (as_moment_is_set(target->contended_until))
-        page_print_pill(out, "warn", "contended");
-    if (target->did_not_come)
-        page_print_pill(out, "bad", "did not come");
-    if (page_is_dry(request, target))
-        page_print_pill(out, "warn", "dry run");
-    if (!target->config)
-        page_print_pill(out, "warn", "no rule");
-    if (target->has_order)
-        as_buf_printf(out, "<span class=\"pill warn\">ordered: %" PRId32 "</span> ",
-                      target->ordered);
-    page_print_lock(request, "up", target->up_locked_until);
-    page_print_lock(request, "down", target->down_locked_until);
-    if (target->waits_for) {
-        as_buf_append_str(out, "<span class=\"pill\">waits for ");
-        html_text(out, target->waits_for);
-        as_buf_append_str(out, "</span> ");
-    }
+    print_states(&signs);
+    if (signs.left_out > 0)
+        as_buf_printf(out, "<small>+%zu</small>", signs.left_out);
 }
 
 /* --- which, and in what order --- */
@@ -1113,6 +1243,7 @@ static const struct state {
     {"locked", "locked", page_is_locked, false},
     {"paused", "paused", is_paused, false},
     {"failing", "failing", is_failing, true},
+    {"at_max", "at max", is_at_max, false},
 };
 
 static const char *get_label(const struct as_target_view *target)
@@ -1235,11 +1366,13 @@ static void target_rows_print_form(const struct wanted *wanted)
                   "<label>Name or id<input name=\"q\" type=\"search\"",
                   page_root(wanted->request));
     html_attribute(out, "value", wanted->text ? wanted->text : "");
-    as_buf_append_str(out, "></label><label>State<select name=\"state\">");
-    for (size_t i = 0; i < AS_ARRAY_SIZE(states); i++)
-        as_buf_printf(out, "<option value=\"%s\"%s>%s</option>", states[i].word,
-                      &states[i] == wanted->state ? " selected" : "", states[i].title);
-    as_buf_append_str(out, "</select></label><label>Order<select name=\"sort\">");
+    as_buf_append_str(out, "></label>");
+    if (*wanted->state->word) {
+        as_buf_append_str(out, "<input type=\"hidden\" name=\"state\"");
+        html_attribute(out, "value", wanted->state->word);
+        as_buf_append_char(out, '>');
+    }
+    as_buf_append_str(out, "<label>Order<select name=\"sort\">");
     for (size_t i = 0; i < AS_ARRAY_SIZE(sortings); i++)
         as_buf_printf(out, "<option%s>%s</option>",
                       &sortings[i] == wanted->sorting ? " selected" : "", sortings[i].word);
@@ -1250,15 +1383,37 @@ static void target_rows_print_form(const struct wanted *wanted)
                   wanted->is_descending ? " selected" : "");
 }
 
+/* Each state is a link, which can be shared. */
+static void print_state_links(const struct wanted *wanted)
+{
+    const struct api_request *request = wanted->request;
+    struct as_buf *out = page_get_out(request);
+    as_buf_append_str(out, "<nav class=\"states\" aria-label=\"States\">");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(states); i++) {
+        AS_CLEANUP(as_buf_deinit) struct as_buf url = AS_BUF_INIT(PAGE_URL_MAX);
+        as_buf_printf(&url, "%s/?", page_root(request));
+        page_append_query(request, "state", &url);
+        if (as_buf_check(&url) != 0)
+            continue;
+        as_buf_append_str(out, "<a href=\"");
+        html_text(out, url.data);
+        as_buf_printf(out, "state=%s\"%s>%s</a>", states[i].word,
+                      &states[i] == wanted->state ? " aria-current=\"true\"" : "", states[i].title);
+    }
+    as_buf_append_str(out, "</nav>\n");
+}
+
 static void page_print_row(struct html_table *table, const struct api_request *request,
                            const struct as_target_view *target)
 {
     struct as_buf *out = table->out;
     html_row_begin(table);
     html_cell(table);
+    as_buf_append_str(out, "<span class=\"name\"");
+    html_attribute(out, "title", target->id);
+    as_buf_append_char(out, '>');
     page_link_target(request, out, target->id, target->name);
-    as_buf_append_str(out, "<br>");
-    html_element(out, "span", "id", target->id);
+    as_buf_append_str(out, "</span>");
     html_cell(table);
     target_print_size(out, target);
     html_cell(table);
@@ -1267,7 +1422,7 @@ static void page_print_row(struct html_table *table, const struct api_request *r
     html_cell(table);
     page_print_spark(request, target->id);
     html_cell(table);
-    target_print_signs(request, target);
+    target_print_signs(request, target, SIGNS_SHOWN);
     html_cell(table);
     if (target->last_decision) {
         as_buf_printf(out, "<a href=\"%s/decisions/%s\">", page_root(request),
@@ -1287,7 +1442,7 @@ static void page_print_rows(struct wanted *wanted, const struct page_slice *slic
     struct html_column columns[COLUMNS] = {
         {.title = "Target"}, {.title = "Size", .is_number = true},
         {.title = "Bounds"}, {.title = "Last hour"},
-        {.title = "Now"},    {.title = "Last decision"},
+        {.title = "State"},  {.title = "Last decision"},
     };
     struct as_buf urls[AS_ARRAY_SIZE(sortings)];
     struct html_table table;
@@ -1324,6 +1479,7 @@ void target_rows_print(struct api_request *request)
         qsort_r(wanted.rows, wanted.count, sizeof(*wanted.rows), page_compare, &wanted);
     const struct page_slice slice = page_slice_get(request, wanted.count, TARGET_ROWS_SHOWN);
     target_rows_print_form(&wanted);
+    print_state_links(&wanted);
     if (wanted.count > 0)
         page_print_rows(&wanted, &slice);
     else
@@ -1608,7 +1764,7 @@ static void print_foot(const struct api_request *request)
     html_text(out, as_version_get());
     as_buf_append_str(out, "</span><span>up for ");
     page_print_distance(request, out, request->view.started);
-    as_buf_append_str(out, "</span><span>all times are UTC</span>");
+    as_buf_append_str(out, "</span><span>Times are in <span id=\"zone\">UTC</span></span>");
     print_refresh(request);
     as_buf_append_str(out, "</p>\n<p>");
     for (size_t i = 0; i < AS_ARRAY_SIZE(documents); i++)

@@ -146,11 +146,12 @@ void page_slice_print(const struct api_request *request, const struct page_slice
 /* The form and the table; the engine must be there. */
 void target_rows_print(struct api_request *request);
 
-/* For a target's own page too: "6", "6 -> 8, 5 there"; why it is held, as small signs. */
+/* For a target's own page too: "6", "6 -> 8, 5 ready". */
 void target_print_size(struct as_buf *out, const struct as_target_view *target);
 void target_print_bounds(struct as_buf *out,
                          const struct as_target_view *target); /* has an entry */
-void target_print_signs(const struct api_request *request, const struct as_target_view *target);
+void target_print_signs(const struct api_request *request, const struct as_target_view *target,
+                        size_t limit); /* states in words: so many, and how many more */
 
 /*
  * Rules as rows of a table: what they match, what they do, and what they did last.

@@ -21,7 +21,16 @@
             : s < 172800 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
     }
 
+    const getZone = () => localStorage.getItem('zone') === 'local' ? 'local' : 'UTC';
+
+    // "2026-11-20 14:03:12", in the zone that the reader has chosen
+    function printTime(at) {
+        const shift = getZone() === 'local' ? new Date(at).getTimezoneOffset() * 60000 : 0;
+        return new Date(at - shift).toISOString().slice(0, 19).replace('T', ' ');
+    }
+
     const spans = {
+        at: printTime,
         ago: at => `${printSpan(Date.now() + ahead - at)} ago`,
         for: at => printSpan(Date.now() + ahead - at),
         left: at => printSpan(at - Date.now() - ahead),
@@ -34,6 +43,21 @@
             if (print && time.textContent !== text)
                 time.textContent = text;
         }
+    }
+
+    function addSwitch() {
+        const text = find('zone'), button = document.createElement('button');
+        if (!text)
+            return;
+        button.id = 'zone';
+        button.textContent = getZone();
+        button.title = 'Switch between UTC and local time';
+        button.addEventListener('click', () => {
+            localStorage.setItem('zone', getZone() === 'local' ? 'UTC' : 'local');
+            button.textContent = getZone();
+            printTimes(document);
+        });
+        text.replaceWith(button);
     }
 
     // Elements
@@ -159,6 +183,16 @@
         timer = setTimeout(run, EVERY_MS);
     }
 
+    document.addEventListener('keydown', event => {
+        const field = document.querySelector('input[type=search]');
+        if (event.key !== '/' || !field || /^(input|select|textarea)$/.test(event.target.localName))
+            return;
+        event.preventDefault();
+        field.focus();
+        field.select();
+    });
+    addSwitch();
+    printTimes(document);
     document.addEventListener('visibilitychange', run);
     timer = setTimeout(run, EVERY_MS);
     setInterval(() => document.hidden || printTimes(document), 1000);

@@ -487,9 +487,8 @@ static void page_home_print_state(const struct api_request *request)
     page_print_pill(out, view->not_ready ? "bad" : "good", view->not_ready ? "not ready" : "ready");
     page_fact_end(out);
     page_home_print_leader(request);
-    page_fact_begin(out, "Changes");
-    page_print_pill(out, view->dry_run ? "warn" : "good",
-                    view->dry_run ? "dry run: none is made" : "are made");
+    page_fact_begin(out, "Mode");
+    page_print_pill(out, view->dry_run ? "warn" : "good", view->dry_run ? "dry run" : "live");
     page_fact_end(out);
     if (*request->who == '\0') {
         page_fact_begin(out, "Access");

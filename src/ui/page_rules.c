@@ -162,7 +162,7 @@ static void print_row(struct html_table *table, const struct api_request *reques
     if (rule->dry_run)
         page_print_pill(out, "warn", "dry run");
     if (as_query_checks_find_error(request->view.query_checks, rule))
-        page_print_pill(out, "bad", "query fails");
+        page_print_pill(out, "bad", "query error");
     html_cell(table);
     print_matchers(out, rule);
     html_cell(table);

@@ -156,7 +156,7 @@ static void print_facts(const struct api_request *request, const struct as_targe
         page_fact_end(out);
     }
     if (as_moment_is_set(target->seen)) {
-        page_fact_begin(out, "Seen");
+        page_fact_begin(out, "Last observed");
         page_print_ago(request, target->seen.wall);
         page_fact_end(out);
     }
@@ -164,7 +164,7 @@ static void print_facts(const struct api_request *request, const struct as_targe
     as_buf_printf(out, "%zu", target->open_incidents);
     page_fact_end(out);
     as_buf_append_str(out, "</dl>\n<p>");
-    target_print_signs(request, target);
+    target_print_signs(request, target, SIZE_MAX);
     as_buf_append_str(out, "</p>\n");
 }
 
@@ -329,7 +329,7 @@ static void page_target_note_action(void *context, const struct as_history_actio
 static void print_deeds(const struct api_request *request, const struct as_target_view *target)
 {
     static const struct html_column columns[] = {
-        {.title = "When"}, {.title = "Size"}, {.title = "What came of it"}, {.title = "Rule"}};
+        {.title = "When"}, {.title = "Size"}, {.title = "Outcome"}, {.title = "Rule"}};
     struct as_buf *out = page_get_out(request);
     struct deeds deeds = {.target = target->id};
     struct html_table table;
@@ -372,6 +372,20 @@ static void print_group_link(const struct api_request *request, const struct as_
     as_buf_append_str(out, "</p>\n");
 }
 
+/* A line may break behind a slash. */
+static void print_id(struct as_buf *out, const char *id)
+{
+    as_buf_append_str(out, "<p class=\"id\">");
+    while (*id) {
+        const size_t size = strcspn(id, "/") + (strchr(id, '/') != NULL);
+        AS_CLEANUP(as_free_p) char *part = as_xstrndup(id, size);
+        html_text(out, part);
+        as_buf_append_str(out, "<wbr>");
+        id += size;
+    }
+    as_buf_append_str(out, "</p>\n");
+}
+
 static void print_target(void *context, const struct as_target_view *target)
 {
     struct api_request *request = context;
@@ -384,7 +398,7 @@ static void print_target(void *context, const struct as_target_view *target)
     page_begin(request, &(struct page_head){.title = title,
                                             .place = PAGE_TARGETS,
                                             .has_form = page_has_orders(request, target)});
-    html_element(out, "p", "id", target->id);
+    print_id(out, target->id);
     print_now(request, target);
     print_notes(request, target);
     page_print_blocked_of(request, target);
@@ -396,7 +410,7 @@ static void print_target(void *context, const struct as_target_view *target)
     page_print_incidents(request, target->id);
     page_part(request, "The last day");
     print_chart(request, target);
-    page_part(request, "Actions");
+    page_part(request, "Latest actions");
     print_deeds(request, target);
     if (target->config) {
         page_part(request, "Rules that lead here");

@@ -80,7 +80,7 @@ def test_each_page_has_what_it_promises(world):
 
 
 class Parser(html.parser.HTMLParser):
-    VOID = ("meta", "br", "input")
+    VOID = ("meta", "br", "input", "wbr")
 
     def __init__(self):
         super().__init__()
@@ -208,6 +208,23 @@ def test_a_person_finds_the_reason_by_links_alone(world, chrome):
     [time] = [link.text for link in chrome.find("table[aria-label=Decisions] a")][:1]
     chrome.follow(time, "the highest size that a rule wants")
     chrome.follow("alertscaler", "Latest decisions")
+
+
+def test_a_target_has_one_line_and_times_have_a_switch(world, chrome):
+    chrome.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
+    chrome.show(world.url + "/")
+    rows = chrome.find("table[aria-label=Targets] tbody tr")
+    assert len(rows) == 2 and all(row.size["height"] < 45 for row in rows), [row.size for row in rows]
+    time = "table[aria-label=Decisions] time"
+    utc = chrome.find(time)[0].text
+    chrome.find("button#zone")[0].click()
+    local = chrome.find(time)[0].text
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", local) and local[14:16] != utc[14:16]     # 5:30 ahead
+    chrome.show(world.url + "/")
+    assert chrome.find(time)[0].text[:16] == local[:16] and chrome.find("button#zone")[0].text == "local"
+    chrome.find("button#zone")[0].click()
+    chrome.find("body")[0].send_keys("/")
+    assert chrome.run("return document.activeElement.name") == "q"
 
 
 def test_a_page_that_is_read_by_nobody_holds_nothing(world):

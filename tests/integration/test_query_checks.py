@@ -214,7 +214,7 @@ def test_the_third_refusal_in_a_row_counts(make_daemon, play, node_group):
     assert server.count >= 3
     assert eventually(lambda: logged(daemon))[0].count("found duplicate series") == 1
     page = daemon.get("/?state=failing").text
-    assert "query fails" in page and "found duplicate series" in page
+    assert "query error" in page and "found duplicate series" in page
     status = subprocess.run([daemon.binary, "status", f"--url={daemon.url}"], capture_output=True, text=True, check=False).stdout
     assert "workers: the server refuses a query of the rule r0: " in status
     server.queried = 200, {}, {"status": "success", "data": {"resultType": "scalar", "result": [time.time(), "200"]}}
@@ -229,8 +229,8 @@ def test_pages_name_what_fails(make_daemon, make_prometheus, node_group):
     eventually(lambda: daemon.records("decision"))
     for path in ("/", "/?state=failing", "/targets/workers"):
         page = daemon.get(path).text
-        assert "query fails" in page and "unknown function" in page, path
+        assert "query error" in page and "unknown function" in page, path
     page = daemon.get("/rules").text
-    assert page.count("query fails") == 1
+    assert page.count("query error") == 1
     errors = {rule["name"]: rule["query_error"] for rule in daemon.get("/api/v1/rules").json["data"]}
     assert "unknown function" in errors["r0"] and errors["r1"] is None

@@ -351,21 +351,21 @@ Test(page, a_query_that_fails_is_shown_with_its_rule_and_target)
     notify("Slow", NULL);
     notify("Each", "cart");
     expect(ask("/", "state=failing", 200), "No target fits.");
-    expect_none(exchange.body, "query fails");
+    expect_none(exchange.body, "query error");
     world_refuse_query(&world, 0, "sun(x)", "unknown <sun>");
     const char *body = ask("/", "state=failing", 200);
     expect(body, ">checkout</a>");
     expect_none(body, "/targets/kubernetes/default/apps/v1/Deployment/shop/cart\"");
-    expect(body, "<span class=\"pill bad\">query fails</span>");
+    expect(body, "<span class=\"pill bad\">query error</span>");
     expect(body, "Rules with queries that fail");
     expect(body, "unknown &lt;sun&gt;");
     body = ask("/targets/checkout", "", 200);
     expect(body, "<p class=\"note bad\">The server refuses a query of the rule ");
     expect(body, ": unknown &lt;sun&gt;</p>");
     expect_none(ask("/targets/kubernetes/default/apps/v1/Deployment/shop/cart", "", 200),
-                "query fails");
-    expect(ask("/rules", "q=slow", 200), "<span class=\"pill bad\">query fails</span>");
-    expect_none(ask("/rules", "q=each", 200), "query fails");
+                "query error");
+    expect(ask("/rules", "q=slow", 200), "<span class=\"pill bad\">query error</span>");
+    expect_none(ask("/rules", "q=each", 200), "query error");
     who = "narrow"; /* sees the other rule only */
     expect_none(ask("/", "", 200), "sun");
     who = "";
@@ -503,6 +503,23 @@ Test(page, a_target_says_what_it_does_now_and_lists_its_incidents)
     order_pause("checkout", 0);
     notify("Slow", "x");
     expect(ask("/targets/checkout", "", 200), "Stays at 8: paused by whole: load &lt;test&gt;.");
+}
+
+Test(page, states_of_a_target_are_words)
+{
+    world.replicas = 20;
+    notify("Slow", NULL);
+    const char *body = ask("/", "state=at_max", 200);
+    expect(body, "<span class=\"pill warn\">at max</span>");
+    expect(body, "<a href=\"/?state=firing\">firing</a>");
+    expect(body, "state=at_max\" aria-current=\"true\">at max</a>");
+    expect(body, "<dt>Mode</dt><dd><span class=\"pill good\">live</span>");
+    expect(ask("/", "q=check&sort=size", 200), "?q=check&amp;sort=size&amp;state=paused\"");
+    order_pause("checkout", 0);
+    body = ask("/", "state=paused", 200);
+    expect(body, "<span class=\"pill warn\">paused by whole</span>");
+    expect(ask("/", "state=at_max&q=cart", 200), "No target fits.");
+    expect(ask("/targets/checkout", "", 200), "<p class=\"id\">kubernetes/<wbr>default/<wbr>");
 }
 
 /* --- the script --- */
