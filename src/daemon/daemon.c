@@ -1084,6 +1084,11 @@ static int daemon_start(struct daemon *daemon, struct as_error *error)
         daemon->fill =
             as_history_fill_new(as_api_get_history(daemon->api), daemon->base,
                                 daemon->config->settings.action_log.path, AS_HISTORY_FILL_MAX);
+        status = as_log_history_new(daemon->base, daemon->config->settings.action_log.path,
+                                    &daemon->history_log, error);
+    }
+    if (status == 0) {
+        as_api_set_history_log(daemon->api, daemon->history_log);
         status = daemon_policies_start(daemon, error);
     }
     if (status == 0) {
@@ -1102,6 +1107,8 @@ static int daemon_start(struct daemon *daemon, struct as_error *error)
 static void daemon_release(struct daemon *daemon)
 {
     daemon_close_state(daemon);
+    as_api_set_history_log(daemon->api, NULL);
+    as_log_history_free(daemon->history_log); /* its requests end with the server */
     as_http_server_free(daemon->server);
     daemon_admission_close(daemon);
     daemon_forget_reload(daemon);

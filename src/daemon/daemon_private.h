@@ -24,6 +24,7 @@
 #include <alertscaler/http/tls_server.h>
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_rivals.h>
+#include <alertscaler/log/log_history.h>
 #include <alertscaler/log/storage.h>
 #include <alertscaler/monitoring/query_checks.h>
 #include <alertscaler/port/clock.h>
@@ -172,6 +173,7 @@ struct daemon {
     struct as_others *others;
     struct as_api *api;
     struct as_history_fill *fill;
+    struct as_log_history *history_log; /* reads the action log for the API */
     struct as_routes routes;
     struct as_http_server *server;
     struct daemon_admission *admission;

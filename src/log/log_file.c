@@ -259,22 +259,6 @@ static void close_current(struct audit_file *file)
     file->fd = -1;
 }
 
-/* PATH.1, PATH-20261120; but not PATH.1.gz, nor what as_audit_tail_recover has saved. */
-static bool is_sibling(const struct audit_file *file, const char *name)
-{
-    static const char *const others[] = {".gz", ".xz", ".bz2", ".zst", ".damaged"};
-    size_t size = strlen(name), prefix = strlen(file->name);
-
-    if (!as_str_starts_with(name, file->name) || (name[prefix] != '.' && name[prefix] != '-'))
-        return false;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(others); i++) {
-        size_t suffix = strlen(others[i]);
-        if (size >= suffix && !strcmp(name + size - suffix, others[i]))
-            return false;
-    }
-    return true;
-}
-
 static int read_sibling(struct audit_file *file, const char *name, struct as_error *error)
 {
     AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s/%s", file->directory, name);
@@ -300,7 +284,7 @@ static int read_siblings(struct audit_file *file, struct as_error *error)
     if (!directory)
         return file_fail(file, errno, "read its directory", error);
     for (struct dirent *entry; !status && (entry = readdir(directory));)
-        if (is_sibling(file, entry->d_name))
+        if (as_audit_file_is_rotated(file->name, entry->d_name))
             status = read_sibling(file, entry->d_name, error);
     closedir(directory);
     return status;

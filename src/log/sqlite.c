@@ -27,6 +27,8 @@
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/log.h>
 
+#include "sqlite_memory.h"
+
 /*
  * Memory of SQLite. It comes from the general allocator, but is freed with as_release: it holds
  * pages and statements of the state, which is not secret. So it is not wiped.
@@ -83,8 +85,7 @@ static void memory_configure(void)
     (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &methods); /* too late if SQLite is in use */
 }
 
-/* Applies to all later connections. May be called any number of times, from any thread. */
-static void sqlite_set_memory(void)
+void as_sqlite_set_memory(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, memory_configure);
@@ -299,7 +300,7 @@ static int sqlite_open(const char *path, bool may_create, sqlite3 **db_out, stru
 
     if (status)
         return status;
-    sqlite_set_memory();
+    as_sqlite_set_memory();
     if (sqlite3_open_v2(path, db_out, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL))
         return sqlite_fail(*db_out, path, "open", error);
     sqlite3_extended_result_codes(*db_out, 1);

@@ -1,8 +1,9 @@
 /*
- * The read API: its answers about the replica, decisions, approvals and incidents, and what the
- * other files of the API use: the query string, JSON answers, lists with a limit, types of rows.
- * Rules and targets are in api_rules.c and api_targets.c. Each request is answered at once, from
- * memory. The API changes nothing and checks no credentials.
+ * The read API: its answers about the replica, approvals and incidents, its memory of decisions,
+ * and what the other files of the API use: the query string, JSON answers, lists with a limit,
+ * types of rows. Rules and targets are in api_rules.c and api_targets.c, older decisions in
+ * api_decisions.c. All other requests are answered at once, from memory. The API changes nothing
+ * and checks no credentials.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -116,26 +117,6 @@ const char *api_parameter_find(const struct api_request *request, const char *na
     return as_str_is_empty(value) ? NULL : value;
 }
 
-static int api_parameter_get_time(const struct api_request *request, const char *name,
-                                  as_maybe_time *time_out, struct as_error *error)
-{
-    const char *text = api_parameter_find(request, name);
-    as_maybe_time time = {.set = text != NULL};
-    double seconds;
-    if (!text || as_wall_time_parse(text, strlen(text), &time.at) == 0) {
-        *time_out = time;
-        return 0;
-    }
-    if (as_number_parse_double(text, strlen(text), &seconds) == 0 && seconds >= 0 &&
-        seconds < 253402300800.0) { /* the year 10000 */
-        time.at.us = (int64_t)(seconds * (double)AS_US_PER_S);
-        *time_out = time;
-        return 0;
-    }
-    as_error_set(error, "%s: expected a time as 2026-11-20T10:00:00Z, or seconds since 1970", name);
-    return -EINVAL;
-}
-
 char *api_decode_rest(const struct api_request *request)
 {
     size_t size;
@@ -240,13 +221,6 @@ void api_list_end(struct api_list *list)
     api_end(list->request);
 }
 
-void api_answer_object(struct api_request *request, const struct as_row *rows, const void *from)
-{
-    api_begin(request);
-    as_rows_write(&request->json, rows, from);
-    api_end(request);
-}
-
 /*
  * Types of rows.
  */
@@ -324,10 +298,8 @@ static void api_free_failures(struct as_api *api)
 }
 
 /*
- * The latest decisions, in memory only: the action log has all.
+ * The latest decisions. api_decisions.c answers requests for them.
  */
-
-#define DECISIONS_DEFAULT 100
 
 static struct kept_decision *api_decision_free(struct kept_decision *decision)
 {
@@ -405,57 +377,6 @@ static void api_keep_action(struct as_api *api, const struct as_action_record *r
     api->decision_bytes += json->size + 1;
 }
 
-AS_ROW_WORDS(reason_get_word, enum as_reason, AS_REASON_COUNT, as_reason_get_word)
-AS_ROW_WORDS(direction_get_word, enum as_direction, AS_DIRECTION_DOWN + 1, as_direction_get_word)
-
-static const struct as_row decision_rows[] = {
-    {AS_ROW_CHARS("id", kept_decision, id, REQUIRED)},
-    {AS_ROW("time", exact, kept_decision, at, REQUIRED)},
-    {AS_ROW("target", own_text, kept_decision, target, REQUIRED)},
-    {AS_ROW("target_name", own_text, kept_decision, target_name, REQUIRED)},
-    {AS_ROW("rule", own_maybe_text, kept_decision, rule, NULLABLE)},
-    {AS_ROW("reason", word, kept_decision, reason, REQUIRED), .get_word = reason_get_word},
-    {AS_ROW("direction", word, kept_decision, direction, REQUIRED), .get_word = direction_get_word},
-    {AS_ROW("replicas", i32, kept_decision, replicas, REQUIRED)},
-    {AS_ROW("desired", i32, kept_decision, desired, REQUIRED)},
-    {AS_ROW("would", i32, kept_decision, would, DEFAULT),
-     .has_at = AS_ROW_HAS(kept_decision, has_would)},
-    {.name = NULL},
-};
-
-struct filter {
-    const char *target, *rule, *before;
-    bool has_reason;
-    enum as_reason reason;
-    as_maybe_time since;
-};
-
-static int read_filter(const struct api_request *request, struct filter *filter,
-                       struct as_error *error)
-{
-    const char *reason = api_parameter_find(request, "reason");
-    *filter = (struct filter){
-        .target = api_parameter_find(request, "target"),
-        .rule = api_parameter_find(request, "rule"),
-        .before = api_parameter_find(request, "before"),
-        .has_reason = reason != NULL,
-    };
-    if (reason && !as_reason_find(reason, &filter->reason)) {
-        as_error_set(error, "reason: there is no reason code %s", reason);
-        return -EINVAL;
-    }
-    return api_parameter_get_time(request, "since", &filter->since, error);
-}
-
-static bool api_is_wanted(const struct filter *filter, const struct kept_decision *decision)
-{
-    return (!filter->target || as_target_is_same(filter->target, decision->target) ||
-            strcmp(filter->target, decision->target_name) == 0) &&
-           (!filter->rule || as_str_equal(filter->rule, decision->rule)) &&
-           (!filter->has_reason || filter->reason == decision->reason) &&
-           (!filter->since.set || decision->at.us >= filter->since.at.us);
-}
-
 const struct kept_decision *api_find_decision(const struct as_api *api, const char *id)
 {
     const struct kept_decision *decision;
@@ -464,51 +385,6 @@ const struct kept_decision *api_find_decision(const struct as_api *api, const ch
             return decision;
     }
     return NULL;
-}
-
-/* `before` a decision that is not kept any more: an empty list. */
-static const struct kept_decision *get_first(const struct as_api *api, const struct filter *filter)
-{
-    if (!filter->before)
-        return TAILQ_FIRST(&api->decisions);
-    const struct kept_decision *last_seen = api_find_decision(api, filter->before);
-    return last_seen ? TAILQ_NEXT(last_seen, next) : NULL;
-}
-
-void api_answer_decisions(struct api_request *request)
-{
-    struct as_error error = AS_ERROR_INIT;
-    struct api_list list;
-    struct filter filter;
-    if (read_filter(request, &filter, &error) != 0) {
-        as_reply_error(request->exchange, 400, NULL, "%s", error.text);
-        return;
-    }
-    if (!api_list_begin(&list, request, DECISIONS_DEFAULT))
-        return;
-    const struct kept_decision *decision = get_first(request->api, &filter);
-    for (; decision && !list.is_cut; decision = TAILQ_NEXT(decision, next)) {
-        if (api_is_wanted(&filter, decision))
-            api_list_add(&list, decision_rows, decision);
-    }
-    api_list_end(&list);
-}
-
-void api_answer_decision(struct api_request *request)
-{
-    AS_CLEANUP(as_free_p) char *id = api_decode_rest(request);
-    const struct kept_decision *decision = id ? api_find_decision(request->api, id) : NULL;
-    if (!decision) {
-        as_reply_error(request->exchange, 404, NULL,
-                       "not among the last %d decisions; the action log has them all",
-                       DECISIONS_MAX);
-        return;
-    }
-    api_begin(request);
-    /* A narrowed reader gets a record without names of credentials that are not its own. */
-    if (!decision->record || !api_write_document(request, decision->record, decision->record_size))
-        as_rows_write(&request->json, decision_rows, decision);
-    api_end(request);
 }
 
 /*
@@ -743,6 +619,11 @@ struct as_api *as_api_free(struct as_api *api)
     return NULL;
 }
 
+void as_api_set_history_log(struct as_api *api, struct as_log_history *history)
+{
+    api->history_log = history;
+}
+
 void as_api_on_end(struct as_api *api, as_wall_time now)
 {
     as_history_interrupt(api->history, now);
@@ -768,14 +649,8 @@ void as_api_on_effect(struct as_api *api, const struct as_effect *effect,
 }
 
 void as_api_answer(struct as_api *api, struct as_http_exchange *exchange,
-                   const struct as_api_endpoint *endpoint, const char *rest, const char *who)
-{
-    as_api_answer_with(api, exchange, endpoint, rest, who, NULL);
-}
-
-void as_api_answer_with(struct as_api *api, struct as_http_exchange *exchange,
-                        const struct as_api_endpoint *endpoint, const char *rest, const char *who,
-                        const struct as_api_note *note)
+                   const struct as_api_endpoint *endpoint, const char *rest, const char *who,
+                   const struct as_api_note *note)
 {
     struct api_request request = {
         .api = api, .exchange = exchange, .who = who, .rest = rest, .note = note};

@@ -3,6 +3,7 @@
  * the decisions and failures that are kept.
  *
  *   api.c         the API itself, and short answers
+ *   api_decisions.c  decisions, of memory and of the action log
  *   api_targets.c targets, and the status as a whole
  *   api_rules.c   rules
  */
@@ -22,6 +23,7 @@
 #include <alertscaler/ui/api.h>
 #include <alertscaler/ui/history.h>
 
+struct as_log_history;
 struct as_row;
 struct as_row_type;
 
@@ -73,6 +75,12 @@ struct kept_failure {
     char *target, *text;
 };
 
+struct api_found {                        /* what a page waited for: a decision of the action log */
+    const struct kept_decision *decision; /* NULL: there is none, or `problem` says why not */
+    const struct kept_decision *next;     /* the next decision on its target; NULL: not found */
+    const char *problem;                  /* "": none */
+};
+
 struct as_api {
     struct as_api_config config;
     char *instance;
@@ -82,8 +90,10 @@ struct as_api {
     size_t ended_count, ended_bytes;
     struct kept_failure *failures; /* by target; oldest first */
     struct as_history *history;
-    struct as_buf body;       /* of the present answer */
-    as_wall_time shown_until; /* of the present page: when a time on it has passed */
+    struct as_log_history *history_log; /* borrowed; NULL: answers are from memory only */
+    const struct api_found *found;      /* of the present answer; NULL: it has not waited */
+    struct as_buf body;                 /* of the present answer */
+    as_wall_time shown_until;           /* of the present page: when a time on it has passed */
 };
 
 struct api_request {
@@ -106,7 +116,6 @@ struct api_request {
 /* Writes {"status":"success","data": and the caller then writes the value to request->json. */
 void api_begin(struct api_request *request);
 void api_end(struct api_request *request); /* sends it too */
-void api_answer_object(struct api_request *request, const struct as_row *rows, const void *from);
 void api_reply_body(struct api_request *request, int status, const char *content_type,
                     const char *headers);
 
@@ -161,6 +170,10 @@ const char *api_parameter_find(const struct api_request *request, const char *na
 /* request->rest, percent-decoded, for free(); NULL if malformed. */
 char *api_decode_rest(const struct api_request *request) AS_MUST_USE;
 const struct kept_decision *api_find_decision(const struct as_api *api, const char *id); /* NULL */
+/* api_decisions.c: reads the decision, what followed and the next decision from the action log.
+ * Then `endpoint` answers the request again, with api->found. */
+void api_read_decision(struct api_request *request, const char *id,
+                       const struct as_api_endpoint *endpoint);
 const char *api_find_failure(const struct as_api *api, const char *target); /* or NULL */
 
 /*

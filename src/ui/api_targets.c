@@ -16,6 +16,14 @@
 
 #include "api_private.h"
 
+static void targets_answer_object(struct api_request *request, const struct as_row *rows,
+                                  const void *from)
+{
+    api_begin(request);
+    as_rows_write(&request->json, rows, from);
+    api_end(request);
+}
+
 AS_ROW_WORDS(holder_get_word, enum as_holder, AS_HOLDER_COUNT, as_holder_get_word)
 AS_ROW_WORDS(reason_get_word, enum as_reason, AS_REASON_COUNT, as_reason_get_word)
 AS_ROW_WORDS(ways_get_word, enum as_ways, AS_WAYS_BOTH + 1, as_ways_get_word)
@@ -151,7 +159,7 @@ void api_answer_status(struct api_request *request)
     }
     if (view->storage)
         answer.storage = as_storage_get_counts(view->storage);
-    api_answer_object(request, status_rows, &answer);
+    targets_answer_object(request, status_rows, &answer);
 }
 
 /*
@@ -571,7 +579,7 @@ bool api_visit_target(const struct api_request *request, const char *wanted,
 static void answer_with_target(void *request, const struct as_target_view *view)
 {
     const struct target_answer answer = target_make_answer(request, view);
-    api_answer_object(request, target_rows, &answer);
+    targets_answer_object(request, target_rows, &answer);
 }
 
 static void answer_with_state(void *context, const struct as_target_view *target)

@@ -54,7 +54,7 @@ static void forms_show(const struct as_forms *forms, struct as_http_exchange *ex
                        void (*answer)(struct api_request *request), const struct as_api_note *note)
 {
     const struct as_api_endpoint endpoint = {answer, false, NULL};
-    as_api_answer_with(forms->config.api, exchange, &endpoint, "", "", note);
+    as_api_answer(forms->config.api, exchange, &endpoint, "", "", note);
 }
 
 static void forms_refuse(const struct as_forms *forms, struct as_http_exchange *exchange,

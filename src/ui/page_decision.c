@@ -92,9 +92,13 @@ static void add_opening(void *context, const struct as_incident_state *state,
     }
 }
 
-static const struct kept_decision *find_next(const struct kept_decision *decision)
+static const struct kept_decision *find_next(const struct api_request *request,
+                                             const struct kept_decision *decision)
 {
+    const struct api_found *found = request->api->found;
     const struct kept_decision *next = decision;
+    if (found && found->decision == decision)
+        return found->next;
     do
         next = TAILQ_PREV(next, kept_decision_list, next);
     while (next && !as_target_is_same(next->target, decision->target));
@@ -114,7 +118,7 @@ static bool shown_init(const struct api_request *request, const struct kept_deci
     struct as_explanation *explanation = &shown_out->explanation;
     char *line = api_copy_document(request, decision->record, decision->record_size);
     json_t *record = line ? page_decision_load(line, strlen(line)) : NULL;
-    const struct kept_decision *next = find_next(decision);
+    const struct kept_decision *next = find_next(request, decision);
     const struct kept_decision *pool = api_find_decision(request->api, decision->pool_decision);
     if (pool && !page_may_see_target(request, pool->target_name, pool->target))
         pool = NULL;
@@ -283,11 +287,28 @@ static void page_decision_print_decision(struct api_request *request,
 
 void page_answer_decision(struct api_request *request)
 {
+    static const struct as_api_endpoint endpoint = {page_answer_decision, false};
     AS_CLEANUP(as_free_p) char *id = api_decode_rest(request);
+    const struct api_found *found = request->api->found;
     struct shown shown;
     if (!page_has_engine(request))
         return;
-    const struct kept_decision *decision = id ? api_find_decision(request->api, id) : NULL;
+    const struct kept_decision *decision = found ? found->decision : NULL;
+    if (!found && id)
+        decision = api_find_decision(request->api, id);
+    if (!found && id && !decision && request->api->history_log) {
+        api_read_decision(request, id, &endpoint);
+        return;
+    }
+    if (found && *found->problem) {
+        page_refuse(request, 503, "The history cannot be read", "%s.", found->problem);
+        return;
+    }
+    if (found && !decision) {
+        page_refuse(request, 404, "No such decision",
+                    "Neither memory nor the action log of this replica has this decision.");
+        return;
+    }
     if (!decision || !page_may_see_target(request, decision->target_name, decision->target)) {
         page_refuse(request, 404, "No such decision",
                     "It is not among the last %d decisions. The action log has them all: "

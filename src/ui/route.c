@@ -96,7 +96,7 @@ static void show_login(struct as_routes *routes, struct as_http_exchange *exchan
 static void route_answer(struct as_routes *routes, struct as_http_exchange *exchange,
                          const struct as_route *route, const char *who)
 {
-    as_api_answer(routes->api, exchange, &route->api, find_rest(route, exchange), who);
+    as_api_answer(routes->api, exchange, &route->api, find_rest(route, exchange), who, NULL);
 }
 
 /* Probably a notification with a `url` that lacks our path, or Prometheus that takes us for an
@@ -116,7 +116,7 @@ static void miss(struct as_routes *routes, struct as_http_exchange *exchange,
     (void)snprintf(text, sizeof(text), "There is nothing at %s.",
                    as_http_exchange_get_path(exchange));
     if (as_browser_wants_page(exchange))
-        as_api_answer_with(routes->api, exchange, &endpoint, "", who, &note);
+        as_api_answer(routes->api, exchange, &endpoint, "", who, &note);
     else
         as_reply_error(exchange, 404, NULL, "there is nothing at %s",
                        as_http_exchange_get_path(exchange));

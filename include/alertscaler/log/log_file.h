@@ -16,7 +16,9 @@
 #ifndef ALERTSCALER_LOG_LOG_FILE_H
 #define ALERTSCALER_LOG_LOG_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
@@ -31,6 +33,22 @@ struct as_audit_file_config {
 /* 0; or a negative errno with an error that names the file. */
 int as_audit_file_open(const struct as_audit_file_config *config, struct as_audit **audit_out,
                        struct as_error *error) AS_MUST_USE;
+
+/* Whether a file beside the log `log_name` is one of its rotated files: log_name.1,
+ * log_name-20261120; but not log_name.1.gz, nor what as_audit_tail_recover has saved. */
+static inline bool AS_MUST_USE as_audit_file_is_rotated(const char *log_name, const char *name)
+{
+    static const char *const others[] = {".gz", ".xz", ".bz2", ".zst", ".damaged"};
+    const size_t size = strlen(name), prefix = strlen(log_name);
+    if (strncmp(name, log_name, prefix) != 0 || (name[prefix] != '.' && name[prefix] != '-'))
+        return false;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(others); i++) {
+        const size_t suffix = strlen(others[i]);
+        if (size >= suffix && strcmp(name + size - suffix, others[i]) == 0)
+            return false;
+    }
+    return true;
+}
 
 /*
  * The end of an action log file: where the last good record ends, and what follows it.

@@ -3,7 +3,8 @@
  * docs/api.md describes it for users. It changes nothing, and checks no credentials: that is done
  * before.
  *
- * The last 1,000 decisions are kept in memory, as they are in the action log.
+ * The last 1,000 decisions are kept in memory, as they are in the action log. Older ones are read
+ * from there.
  */
 #ifndef ALERTSCALER_UI_API_H
 #define ALERTSCALER_UI_API_H
@@ -34,6 +35,10 @@ void as_api_on_effect(struct as_api *api, const struct as_effect *effect,
                       const struct as_buf *record, as_wall_time now);
 /* The engine is gone: sizes are not known until the next one has looked. */
 void as_api_on_end(struct as_api *api, as_wall_time now);
+struct as_log_history;
+/* For decisions that are not in memory any more; NULL: there are none. Before the history ends, set
+ * NULL. */
+void as_api_set_history_log(struct as_api *api, struct as_log_history *history);
 struct as_history;
 struct as_history *as_api_get_history(struct as_api *api);
 
@@ -46,23 +51,20 @@ struct as_api_endpoint { /* one of ui/api_private.h or ui/page.h */
     bool (*answer_unchanged)(struct api_request *request);
 };
 
-/*
- * Answers a request immediately. `rest`: the part of the path that matched `*`. `who`: the name of
- * the asking credential ("": none needed); one with `rules` or `targets` does not see others'
- * names.
- */
-void as_api_answer(struct as_api *api, struct as_http_exchange *exchange,
-                   const struct as_api_endpoint *endpoint, const char *rest, const char *who);
-
-/* As as_api_answer, for a page that shows more: what a form led to. */
-struct as_api_note {
+struct as_api_note { /* what a form led to */
     int status;
     const char *text, *to;
     const char *headers; /* for the answer; NULL: none */
 };
-void as_api_answer_with(struct as_api *api, struct as_http_exchange *exchange,
-                        const struct as_api_endpoint *endpoint, const char *rest, const char *who,
-                        const struct as_api_note *note);
+
+/*
+ * Answers a request, immediately or (what needs the action log) later. `rest`: the part of the path
+ * that matched `*`. `who`: the name of the asking credential ("": none needed); one with `rules` or
+ * `targets` does not see others' names. `note`: of a page that shows it; NULL: none.
+ */
+void as_api_answer(struct as_api *api, struct as_http_exchange *exchange,
+                   const struct as_api_endpoint *endpoint, const char *rest, const char *who,
+                   const struct as_api_note *note);
 
 AS_DEFINE_CLEANUP(struct as_api *, as_api_free)
 

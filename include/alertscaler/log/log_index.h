@@ -1,0 +1,107 @@
+/*
+ * An index of the action log's files, in an SQLite file beside them: it finds records by time,
+ * target, rule, reason and id. The index holds nothing that the log lacks. If its file is missing,
+ * damaged or of another version, it is built again; records of files that rotation deleted leave
+ * it.
+ *
+ * The index has decisions, actions, effects, operator commands, approvals, incidents, starts, stops
+ * and reloads. Notifications and repeats are not in it.
+ *
+ * One thread uses an index. It only reads the log's files, so the log's writer needs no lock.
+ */
+#ifndef ALERTSCALER_LOG_LOG_INDEX_H
+#define ALERTSCALER_LOG_LOG_INDEX_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/decide/record.h>
+
+#define AS_LOG_INDEX_LINE_MAX ((size_t)16 << 20) /* a longer line is not in the index */
+
+struct as_log_index;
+
+struct as_log_index_config {
+    const char *log_path;    /* of the action log; copied */
+    uint64_t free_min;       /* bytes that the index leaves free on the disk; 0: none */
+    const atomic_bool *stop; /* borrowed; true ends queries with -ECANCELED; may be NULL */
+};
+
+/* "/var/lib/alertscaler/history-actions.jsonl.db" for ".../actions.jsonl", for free(). The name
+ * does not begin with the log's name, so it is none of its rotated files. */
+char *as_log_index_make_path(const char *log_path) AS_MUST_USE;
+
+/* Opens or creates the file. 0; or a negative errno with an error that names it: -EBUSY (another
+ * process uses it), -EEXIST (a database of another program has the name), and others. */
+int as_log_index_open(const struct as_log_index_config *config, struct as_log_index **index_out,
+                      struct as_error *error) AS_MUST_USE;
+struct as_log_index *as_log_index_close(struct as_log_index *index);
+
+struct as_log_index_state {
+    bool is_current;                   /* of the files that were found, nothing is left to do */
+    uint64_t log_bytes, indexed_bytes; /* of these files */
+    uint64_t unreadable;               /* lines that are no record, since the start */
+    uint64_t rebuilt;                  /* how often a damaged index was emptied, since the start */
+};
+
+/*
+ * With `finds_files`, first finds new, renamed, shortened and deleted files of the log. Then it
+ * reads the files for some 50 ms, the newest file first, or forgets some thousand records. A
+ * damaged index is emptied, logged, and built again. After an error, what is indexed remains;
+ * -ENOSPC: too little is free on the disk.
+ */
+int as_log_index_step(struct as_log_index *index, bool finds_files,
+                      struct as_log_index_state *state_out, struct as_error *error) AS_MUST_USE;
+
+struct as_log_row { /* texts are valid during the call */
+    int64_t seq;
+    as_wall_time time;
+    enum as_record_kind kind;
+    const char *id; /* "": the kind has none */
+    const char *target, *target_name;
+    const char *rule;      /* NULL: none */
+    const char *reason;    /* of a decision; of others their `outcome` or `event`; NULL: none */
+    const char *direction; /* of a decision; else NULL */
+    bool has_from, has_to, has_would;
+    int32_t from, to; /* of a decision: `replicas` and `desired` */
+    int32_t would;
+    int64_t file; /* where the record is, for as_log_index_read */
+    uint64_t at, size;
+};
+
+struct as_log_query {        /* all borrowed */
+    unsigned kinds;          /* a bit (1U << kind) for each that is wanted */
+    const char *target;      /* an id or a name; NULL: all */
+    const char *rule;        /* NULL: all */
+    const char *reason;      /* NULL: all */
+    as_maybe_time since;     /* from then on */
+    as_maybe_time until;     /* up to then */
+    const char *before_id;   /* only records before the one with this id; NULL: all */
+    as_maybe_time before_at; /* takes its place if the log has no record with this id */
+    /* Whether the reader may know of this target; NULL: of all records. With it, records without a
+     * target are not found. */
+    bool (*may_see)(void *context, const char *target_name, const char *target);
+    /* The newest record first; false ends the query. */
+    bool (*on_row)(void *context, const struct as_log_row *row);
+    void *context;
+    as_mono_time deadline; /* of the query; AS_MONO_NEVER: none */
+};
+
+/* 0; -ECANCELED: it was stopped; -ETIMEDOUT: the deadline has passed; -ENOENT: `before_id` is not
+ * in the log; or a negative errno. Each with an error. */
+int as_log_index_find(struct as_log_index *index, const struct as_log_query *query,
+                      struct as_error *error) AS_MUST_USE;
+
+/* The newest record with this id and one of the kinds, as the query permits: its row, and its line
+ * without the newline. -ENOENT: there is none. */
+int as_log_index_read(struct as_log_index *index, const struct as_log_query *query, const char *id,
+                      struct as_buf *line_out, struct as_error *error) AS_MUST_USE;
+
+AS_DEFINE_CLEANUP(struct as_log_index *, as_log_index_close)
+
+#endif

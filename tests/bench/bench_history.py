@@ -1,0 +1,202 @@
+#!/usr/bin/python3
+"""Measures the history of the action log: 30 days of decisions of 200 targets, read by the index.
+
+    tests/bench/bench_history.py build/release/src/alertscaler [MiB [FOLDER]]
+
+Without MiB the log has 1,024; the figures of docs/benchmarks.md are of 10,240. FOLDER: on the disk to measure. Cold: the daemon has
+just started, and the kernel has forgotten the files. Bounds, for the whole log: 300 ms warm, 2 s cold, and slices of the event loop of
+5 ms (the time between two waits, as perf sees it).
+"""
+import datetime
+import hashlib
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM = pathlib.Path(sys.argv[1]).absolute()
+SIZE = (int(sys.argv[2]) if len(sys.argv) > 2 else 1024) << 20
+END = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+SPAN = datetime.timedelta(days=30)
+TARGETS, REASONS, FILES = 200, ("scaled", "cooldown", "at_max", "unchanged"), 20
+ULID = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def make_template():
+    """A decision without its hash, and what is put into it."""
+    pods = [{"name": f"app-5d9c7b6f4-{i:05}", "phase": "Running", "ready": True, "started": "2026-11-20T10:00:00Z"} for i in range(20)]
+    record = {"id": "@id", "incident_count": 1, "incidents": ["ab" * 32], "input": {"observed": {"replicas": 4, "pods": pods}, "v": 1},
+              "instance": "alertscaler-0", "kind": "decision", "notification_count": 0, "notifications": [],
+              "output": {"desired": 5, "direction": "up", "limited_by": [], "next_evaluation": None,
+                         "proposals": [{"desired": 5, "reason": "ok", "rule": "@rule"}], "reason": "@reason", "recommendation": 5,
+                         "replicas": 4, "rule": "@rule", "trail": [{"desired": 5, "gate": "combine"}], "v": 1},
+              "prev": "@prev", "repeats": 0, "rules_digest": "cd" * 32, "seq": "@seq", "since_alert_seconds": 1.5,
+              "since_notification_seconds": 0.003, "target": "kubernetes/default/apps/v1/Deployment/shop/@name",
+              "target_name": "@name", "time": "@time"}
+    text = json.dumps(record, sort_keys=True, separators=(",", ":")).replace("%", "%%")
+    for key in ("id", "rule", "reason", "prev", "name", "time"):
+        text = text.replace(f"@{key}", f"%({key})s")
+    return text.replace('"@seq"', "%(seq)d")
+
+
+def make_ulid(at, number):
+    ms, text = int(at.timestamp() * 1000), ""
+    for shift in range(45, -1, -5):
+        text += ULID[ms >> shift & 31]
+    return text + f"{number:016}"
+
+
+def write_log(folder):
+    """Files actions.jsonl.N ... actions.jsonl, the oldest first. Returns the number of records."""
+    template = make_template()
+    count = SIZE // (len(template) + 110)
+    prev, seq = "0" * 64, 0
+    for age in reversed(range(FILES)):
+        with open(folder / ("actions.jsonl" + (f".{age}" if age else "")), "w", encoding="ascii") as out:
+            for _ in range(count // FILES):
+                seq += 1
+                at = END - SPAN + SPAN * seq / count
+                name = f"app-{seq * 7919 % TARGETS:03}"
+                text = template % {"id": make_ulid(at, seq), "rule": f"{name}-is-slow", "reason": REASONS[seq * 31 % 11 % 4],
+                                   "prev": prev, "seq": seq, "name": name, "time": at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
+                prev = hashlib.sha256(text.encode()).hexdigest()
+                out.write('{"hash":"' + prev + '",' + text[1:] + "\n")
+    return seq
+
+
+class Daemon:
+    def __init__(self, folder):
+        self.folder = folder
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        (folder / "alertscaler.yaml").write_text(json.dumps({
+            "rule_files": [], "state": {"store": "sqlite", "path": str(folder / "state.db")},
+            "action_log": {"path": str(folder / "actions.jsonl"), "keep": 100}}))
+
+    def start(self):
+        log = open(self.folder / "log", "a", encoding="utf-8")
+        self.process = subprocess.Popen([PROGRAM, "serve", f"--config.file={self.folder}/alertscaler.yaml", "--log.level=warn",
+                                         f"--web.listen-address=127.0.0.1:{self.port}"], stderr=log, env={"HOME": str(self.folder)})
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            try:
+                if self.get("/-/ready")[0] == 200:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.01)
+        raise SystemExit("it does not become ready: see " + str(self.folder / "log"))
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+    def get(self, path):
+        """Status, body and seconds."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        started = time.perf_counter()
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = answer.read()
+        return answer.status, body, time.perf_counter() - started
+
+
+def measure_slices(daemon, folder):
+    """The longest time in ms between two waits of the event loop, while it answers; None without perf and the right to use it."""
+    trace = folder / "perf.data"
+    events = "syscalls:sys_enter_epoll_wait,syscalls:sys_exit_epoll_wait"
+    try:
+        perf = subprocess.Popen(["perf", "record", "-q", "-o", trace, "-e", events, "-t", str(daemon.process.pid)],
+                                stderr=subprocess.DEVNULL)
+    except FileNotFoundError:
+        return None
+    time.sleep(1)
+    for _ in range(20):
+        daemon.get("/api/v1/decisions?limit=10000")
+    perf.send_signal(signal.SIGINT)
+    perf.wait()
+    text = subprocess.run(["perf", "script", "-i", trace, "-F", "time,event"], capture_output=True, text=True, check=False).stdout
+    started, slices = None, []
+    for line in text.splitlines():
+        at = float(line.split(":")[0])
+        if "exit" in line:
+            started = at
+        elif started is not None:
+            slices.append(1000 * (at - started))
+    return max(slices, default=None)
+
+
+def get_build_seconds(pid):
+    """Processor time of all threads."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def forget_files(folder):
+    os.sync()
+    for path in folder.iterdir():
+        fd = os.open(path, os.O_RDONLY)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+
+
+def main():
+    with tempfile.TemporaryDirectory(dir=sys.argv[3] if len(sys.argv) > 3 else None) as name:
+        measure(pathlib.Path(name))
+
+
+def measure(folder):
+    count = write_log(folder)
+    size = sum(path.stat().st_size for path in folder.glob("actions.jsonl*"))
+    daemon = Daemon(folder)
+    started = time.perf_counter()
+    daemon.start()
+    while json.loads(daemon.get("/api/v1/decisions?limit=1")[1]).get("warnings") != ["results truncated due to limit"]:
+        time.sleep(0.2)
+    built, processor = time.perf_counter() - started, get_build_seconds(daemon.process.pid)
+    index = (folder / "history-actions.jsonl.db").stat().st_size
+    print(f"log: {size >> 20} MiB, {count} decisions; index: {index >> 20} MiB ({100 * index / size:.1f} %), built in {built:.1f} s, "
+          f"{processor:.1f} s of processor time ({size / processor / 2**20:.0f} MiB/s)")
+    night = END - datetime.timedelta(days=20)
+    since, until = (f"{(night + datetime.timedelta(hours=hours)).strftime('%Y-%m-%dT%H:%M:%SZ')}" for hours in (0, 8))
+    middle = json.loads(daemon.get(f"/api/v1/decisions?until={since}&limit=1")[1])["data"][0]["id"]
+    queries = {
+        "a night 20 days ago": f"?since={since}&until={until}&limit=10000",
+        "one target, that night": f"?target=app-007&since={since}&until={until}&limit=10000",
+        "one target, 30 days": "?target=app-007&limit=10000",
+        "one reason, 30 days": "?reason=at_max&limit=10000",
+        "10,000 decisions": "?limit=10000",
+        "a reason of a target, none found": "?target=app-007&reason=guarded&limit=10000",
+        "one whole decision": f"/{middle}",
+    }
+    results = {}
+    for label, query in queries.items():
+        daemon.stop()
+        forget_files(folder)
+        daemon.start()
+        forget_files(folder)        # what the start has read
+        status, body, cold = daemon.get("/api/v1/decisions" + query)
+        assert status == 200, body
+        warm = sorted(daemon.get("/api/v1/decisions" + query)[2] for _ in range(5))[2]
+        data = json.loads(body)["data"]
+        results[label] = (cold, warm)
+        print(f"{label + ':':36} {len(data) if isinstance(data, list) else 1:6} records, {len(body) >> 10:6} KiB: "
+              f"cold {1000 * cold:6.0f} ms, warm {1000 * warm:6.0f} ms")
+    longest = measure_slices(daemon, folder)
+    print("longest slice of the event loop, beside answers of 10,000 decisions:",
+          "not measured: this needs perf, and root" if longest is None else f"{longest:.1f} ms")
+    resident = next(line for line in pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
+    print("highest resident memory:", resident.split(":")[1].strip())
+    daemon.stop()
+    cold, warm = (max(times) for times in zip(*results.values()))
+    sys.exit(cold > 2 or warm > 0.3 or (longest or 0) > 5)
+
+
+main()
