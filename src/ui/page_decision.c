@@ -287,7 +287,8 @@ static void page_decision_print_decision(struct api_request *request,
 
 void page_answer_decision(struct api_request *request)
 {
-    static const struct as_api_endpoint endpoint = {page_answer_decision, false};
+    static const struct as_api_endpoint endpoint = {page_answer_decision, false,
+                                                    page_answer_unchanged};
     AS_CLEANUP(as_free_p) char *id = api_decode_rest(request);
     const struct api_found *found = request->api->found;
     struct shown shown;

@@ -606,9 +606,8 @@ Test(page, only_known_readers_have_the_script)
     expect_none(script, "eval");
     exchange_forget(&exchange);
     exchange = (struct as_http_exchange){.method = "GET", .path = "/login", .query = ""};
-    as_api_answer_with(world.api, &exchange,
-                       &(struct as_api_endpoint){.answer = page_answer_refused}, "", "",
-                       &(struct as_api_note){.status = 403, .text = "no"});
+    as_api_answer(world.api, &exchange, &(struct as_api_endpoint){.answer = page_answer_refused},
+                  "", "", &(struct as_api_note){.status = 403, .text = "no"});
     expect_none(exchange.body, "<script");
     expect_none(exchange.headers, "script-src");
     expect(ask("/", "", 200), "<script");
