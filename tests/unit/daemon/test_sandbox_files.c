@@ -117,6 +117,7 @@ static const char *const customs[] = {
     "receiver.certificates.permissions",
     "receiver.hmac.permissions",
     "receiver.token_review.allow.permissions",
+    "receiver.proxy.permissions",
     "receiver.watchdog.match",
     "web.tls_server_config.cipher_suites",
     "web.tls_server_config.curve_preferences",

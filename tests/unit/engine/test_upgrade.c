@@ -216,6 +216,8 @@ Test(upgrade, notices_are_read_and_written_as_they_were)
     }
     for (int kind = 0; kind < AS_NOTICE_KIND_COUNT; kind++) {
         const struct as_notice_row *row = as_notice_kind_get_row((enum as_notice_kind)kind);
+        if (kind == AS_NOTICE_CLUSTER_UNREACHABLE) /* newer than the program that wrote the rows */
+            continue;
         cr_assert_eq(seen[kind][AS_NOTICE_EVENT], !row->is_state, "%s", row->word);
         cr_assert_eq(seen[kind][AS_NOTICE_BEGIN], row->is_state, "%s", row->word);
         cr_assert_eq(seen[kind][AS_NOTICE_END], row->is_state, "%s", row->word);
