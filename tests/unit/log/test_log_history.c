@@ -111,7 +111,7 @@ Test(log_history, a_job_sees_what_was_written_before_it)
         cr_assert(as_log_history_submit(history, &job.job));
         while (done < (size_t)i)
             event_base_loop(base, EVLOOP_ONCE);
-        cr_assert_eq(job.count, i);
+        cr_assert_eq(job.count, (size_t)i);
     }
     as_log_history_free(history);
     cr_assert_eq(dropped, 0);
