@@ -24,10 +24,11 @@
 #include "target_text.h"
 #include "watch.h"
 
-#define FLOW_MAX       120 /* bytes of an action or of labels in a table */
-#define DIGEST_SHOWN   12
-#define GET_DECISIONS  10 /* of a target that is described */
-#define GET_LIST_LIMIT "?limit=1000000"
+#define FLOW_MAX      120 /* bytes of an action or of labels in a table */
+#define DIGEST_SHOWN  12
+#define GET_ALL       "?limit=1000000"
+#define GET_NEWEST    "?limit=1000"       /* decisions: the daemon reads older ones from its log */
+#define GET_OF_TARGET "?limit=10&target=" /* decisions of a target that is described */
 
 /* --- cells --- */
 
@@ -441,16 +442,16 @@ struct get_kind {
 };
 
 static const struct get_kind get_kinds[] = {
-    {"targets", "target", "/api/v1/targets", target_columns, {"name", "id"}},
-    {"rules", "rule", "/api/v1/rules", rule_columns, {"name"}},
+    {"targets", "target", "/api/v1/targets" GET_ALL, target_columns, {"name", "id"}},
+    {"rules", "rule", "/api/v1/rules" GET_ALL, rule_columns, {"name"}},
     {"incidents",
      "incident",
-     "/api/v1/incidents",
+     "/api/v1/incidents" GET_ALL,
      incident_columns,
      {"digest", "fingerprint", "labels.alertname"}},
     {"decisions",
      "decision",
-     "/api/v1/decisions",
+     "/api/v1/decisions" GET_NEWEST,
      decision_columns,
      {"id", "target_name", "target"}},
     {"contexts", "context", NULL, context_columns, {"name"}},
@@ -802,11 +803,9 @@ static json_t *get_ask(const struct as_args *args, const char *path, char **prob
 static int get_print(const struct as_args *args, FILE *out, char **problem_out)
 {
     const struct get_kind *kind = get_find_kind(args, args->operands[0]);
-    AS_CLEANUP(as_free_p)
-    char *path = kind->path ? as_xasprintf("%s%s", kind->path, GET_LIST_LIMIT) : NULL;
     int status = AS_EXIT_OK;
-    json_t *items =
-        path ? get_ask(args, path, problem_out, &status) : get_read_contexts(problem_out, &status);
+    json_t *items = kind->path ? get_ask(args, kind->path, problem_out, &status)
+                               : get_read_contexts(problem_out, &status);
     if (!items)
         return status;
     json_t *chosen = get_select(args, kind, items, problem_out, &status);
@@ -907,22 +906,14 @@ static bool rule_is_of(const json_t *rule, const json_t *target)
     return strcmp(target_text_get(rule, "target"), target_text_get(target, "name")) == 0;
 }
 
-static bool decision_is_of(const json_t *decision, const json_t *target)
-{
-    return strcmp(target_text_get(decision, "target"), target_text_get(target, "id")) == 0;
-}
-
 static const struct {
     const char *title, *key, *path;
     const struct get_column *columns;
-    bool (*is_of)(const json_t *item, const json_t *target);
-    size_t max; /* 0: any number */
+    bool (*is_of)(const json_t *item, const json_t *target); /* NULL: `path` ends with its id */
 } describe_parts[] = {
-    {"Rules", "rules", "/api/v1/rules" GET_LIST_LIMIT, rule_columns, rule_is_of, 0},
-    {"Open incidents", "incidents", "/api/v1/incidents" GET_LIST_LIMIT, incident_columns,
-     incident_is_of, 0},
-    {"Last decisions", "decisions", "/api/v1/decisions" GET_LIST_LIMIT, decision_columns,
-     decision_is_of, GET_DECISIONS},
+    {"Rules", "rules", "/api/v1/rules" GET_ALL, rule_columns, rule_is_of},
+    {"Open incidents", "incidents", "/api/v1/incidents" GET_ALL, incident_columns, incident_is_of},
+    {"Last decisions", "decisions", "/api/v1/decisions" GET_OF_TARGET, decision_columns, NULL},
 };
 
 static void describe_print_target(const json_t *target, FILE *out)
@@ -941,25 +932,38 @@ static void describe_print_target(const json_t *target, FILE *out)
     describe_print_lists(target, now_us, out);
 }
 
+/* A path with a name or an id behind it, for free(). */
+static char *describe_make_path(const char *path, const char *name)
+{
+    char *escaped = curl_easy_escape(NULL, name, 0);
+    char *whole = as_xasprintf("%s%s", path, escaped ? escaped : "");
+    curl_free(escaped);
+    return whole;
+}
+
 /* Adds the parts to the document as members. A part that cannot be read is null. */
 static int describe_read_parts(const struct as_args *args, json_t *target)
 {
     int result = AS_EXIT_OK;
     for (size_t i = 0; i < AS_ARRAY_SIZE(describe_parts); i++) {
         AS_CLEANUP(as_free_p) char *problem = NULL;
+        const bool is_filtered = !describe_parts[i].is_of; /* by the daemon */
+        AS_CLEANUP(as_free_p)
+        char *path = describe_make_path(describe_parts[i].path,
+                                        is_filtered ? target_text_get(target, "id") : "");
         int status;
-        json_t *items = get_ask(args, describe_parts[i].path, &problem, &status);
+        json_t *items = get_ask(args, path, &problem, &status);
         if (!items) {
             (void)as_cli_fail(args, "%s: %s", describe_parts[i].key, problem);
             json_object_set_new(target, describe_parts[i].key, json_null());
             result = status;
-            continue;
+        } else if (is_filtered) {
+            json_object_set_new(target, describe_parts[i].key, items);
+        } else {
+            json_object_set_new(target, describe_parts[i].key,
+                                describe_filter(items, target, describe_parts[i].is_of));
+            json_decref(items);
         }
-        json_t *chosen = describe_filter(items, target, describe_parts[i].is_of);
-        while (describe_parts[i].max > 0 && json_array_size(chosen) > describe_parts[i].max)
-            json_array_remove(chosen, json_array_size(chosen) - 1);
-        json_object_set_new(target, describe_parts[i].key, chosen);
-        json_decref(items);
     }
     return result;
 }
@@ -972,9 +976,7 @@ static int describe_run(const struct as_args *args)
     if (strcmp(args->operands[0], "target") != 0 && strcmp(args->operands[0], "targets") != 0)
         return as_cli_fail(args, "there is no description of \"%s\": write `describe target NAME`",
                            args->operands[0]);
-    char *escaped = curl_easy_escape(NULL, name, 0);
-    AS_CLEANUP(as_free_p) char *path = as_xasprintf("/api/v1/targets/%s", escaped ? escaped : "");
-    curl_free(escaped);
+    AS_CLEANUP(as_free_p) char *path = describe_make_path("/api/v1/targets/", name);
     json_t *target = get_ask(args, path, &problem, &status);
     if (!target) {
         (void)as_cli_fail(args, "%s", problem);

@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import time
+import urllib.parse
 
 import pytest
 import yaml
@@ -46,9 +47,12 @@ def played():
     lists = daemon.lists = {"targets": [], "rules": [], "incidents": [], "decisions": []}
 
     def answer(asked):
-        kind, _, name = asked.path.removeprefix("/api/v1/").partition("?")[0].partition("/")
+        path, _, query = asked.path.removeprefix("/api/v1/").partition("?")
+        kind, _, name = path.partition("/")
         if not name:
-            return 200, {}, {"status": "success", "data": lists[kind], **getattr(daemon, "more", {})}
+            wanted = dict(urllib.parse.parse_qsl(query))
+            found = [each for each in lists[kind] if wanted.get("target") in (None, each.get("target"))]
+            return 200, {}, {"status": "success", "data": found[:int(wanted.get("limit", 1000))], **getattr(daemon, "more", {})}
         for each in lists[kind]:
             if name in (each["name"], each["id"]):
                 return 200, {}, {"status": "success", "data": each}

@@ -10,6 +10,7 @@ import urllib.parse
 import pytest
 
 from harness.notification import alert, notification
+from harness.played import run
 from harness.wait import eventually
 
 from test_log import make_decision, make_notification, make_alert, seal
@@ -265,3 +266,12 @@ def test_an_answer_has_at_most_10000_records(make):
     daemon.start()
     found, is_cut = eventually(lambda: (lambda answer: len(answer[0]) == 10000 and answer)(ask(daemon, limit=1000000)))
     assert is_cut and found == expect(records, limit=10000)[0]
+
+
+def test_get_reads_the_newest_thousand(make):
+    daemon = make(start=False)
+    write_night(daemon.log_file, make_night(1500))
+    daemon.start()
+    eventually(lambda: len(ask(daemon, limit=1200)[0]) == 1200)
+    done = run("get", "decisions", "-o", "name", f"--url={daemon.url}")
+    assert (len(done.stdout.splitlines()), done.stderr) == (1000, "alertscaler get: results truncated due to limit\n")
