@@ -1223,12 +1223,15 @@ static int index_forget(struct as_log_index *index, bool *is_done_out, struct as
     end = is_last ? last : end - 1;
     status = status == 1 ? 0 : status;
     sqlite3_stmt *targets = index->statements[TARGET_ALL];
-    while (status == 0 && sqlite3_step(targets) == SQLITE_ROW) {
+    int step = SQLITE_DONE;
+    while (status == 0 && (step = sqlite3_step(targets)) == SQLITE_ROW) {
         index_bind(index, PLACE_FORGET, 1, sqlite3_column_int64(targets, 0));
         index_bind(index, PLACE_FORGET, 2, first);
         index_bind(index, PLACE_FORGET, 3, end);
         status = index_run(index, PLACE_FORGET, error);
     }
+    if (status == 0 && step != SQLITE_DONE)
+        status = index_fail(index, "read", error);
     sqlite3_reset(targets);
     index_bind(index, RECORD_FORGET, 1, first);
     index_bind(index, RECORD_FORGET, 2, end);

@@ -33,7 +33,7 @@ struct as_log_index_config {
 };
 
 /* "/var/lib/alertscaler/history-actions.jsonl.db" for ".../actions.jsonl", for free(). The name
- * does not begin with the log's name, so it is none of its rotated files. */
+ * does not begin with the log's name, because such a file is a rotated one. */
 char *as_log_index_make_path(const char *log_path) AS_MUST_USE;
 
 /* Opens or creates the file. 0; or a negative errno with an error that names it: -EBUSY (another
@@ -43,7 +43,7 @@ int as_log_index_open(const struct as_log_index_config *config, struct as_log_in
 struct as_log_index *as_log_index_close(struct as_log_index *index);
 
 struct as_log_index_state {
-    bool is_current;                   /* of the files that were found, nothing is left to do */
+    bool is_current;                   /* all files that were found are indexed */
     uint64_t log_bytes, indexed_bytes; /* of these files */
     uint64_t unreadable;               /* lines that are no record, since the start */
     uint64_t rebuilt;                  /* how often a damaged index was emptied, since the start */
