@@ -388,6 +388,18 @@ static void append_without_chain(const char *line, size_t size, struct as_buf *o
     json_scan_deinit(&scan);
 }
 
+/* The record of the decision. */
+static int history_read_record(const struct api_history *answer,
+                               const struct as_log_history_view *view,
+                               const struct as_log_query *query, struct as_buf *line_out,
+                               struct as_error *error)
+{
+    if (view->index)
+        return as_log_index_read(view->index, query, answer->id, line_out, error);
+    as_error_set(error, "%s", view->problem);
+    return -EIO;
+}
+
 static void history_run_decision(struct as_log_history_job *job,
                                  const struct as_log_history_view *view)
 {
@@ -401,11 +413,7 @@ static void history_run_decision(struct as_log_history_job *job,
         .context = answer,
         .deadline = history_get_deadline(),
     };
-    int status = -EIO;
-    if (view->index)
-        status = as_log_index_read(view->index, &query, answer->id, &line, &error);
-    else
-        as_error_set(&error, "%s", view->problem);
+    int status = history_read_record(answer, view, &query, &line, &error);
     if (status == -ENOENT)
         as_error_set(&error, "neither memory nor the action log of this replica has this decision");
     if (status != 0) {
@@ -529,11 +537,7 @@ static void history_run_page(struct as_log_history_job *job, const struct as_log
         .context = answer,
         .deadline = history_get_deadline(),
     };
-    int status = -EIO;
-    if (view->index)
-        status = as_log_index_read(view->index, &query, answer->id, &line, &error);
-    else
-        as_error_set(&error, "%s", view->problem);
+    int status = history_read_record(answer, view, &query, &line, &error);
     if (status == 0) {
         found_keep_record(&answer->found, &line);
         query.kinds |= 1U << AS_RECORD_ACTION;
