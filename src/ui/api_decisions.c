@@ -28,7 +28,6 @@
 #define HISTORY_BODY_MAX    ((size_t)4 << 20) /* of a list; the loop copies it */
 #define HISTORY_TAIL_MAX    ((size_t)4096)
 #define HISTORY_DEADLINE_US (10 * AS_US_PER_S)
-#define HISTORY_BEHIND      (UINT64_C(1) << 20) /* bytes of the log that are worth a warning */
 #define HISTORY_ID_MAX      64
 #define NARROWED_BYTES_MAX  ((size_t)1 << 20) /* of a record in which names are hidden */
 #define FOLLOWED_US         AS_US_PER_DAY     /* where the next decision and actions are searched */
@@ -270,22 +269,22 @@ static bool history_on_row(void *context, const struct as_log_row *row)
 
 static void history_end_list(struct api_history *list, const struct as_log_history_view *view)
 {
-    const uint64_t behind = view->state.log_bytes - view->state.indexed_bytes;
+    const bool is_partial = !view->state.is_current;
     struct as_json_writer *json = &list->json;
     list->body.max += HISTORY_TAIL_MAX;
     as_json_end_array(json);
-    if (list->is_cut || *view->problem || behind > HISTORY_BEHIND) {
+    if (list->is_cut || *view->problem || is_partial) {
         as_json_write_key(json, "warnings");
         as_json_begin_array(json);
         if (list->is_cut)
             as_json_write_string(json, "results truncated due to limit");
-        if (behind > HISTORY_BEHIND) {
+        if (is_partial) {
             char text[160];
             (void)snprintf(text, sizeof(text),
-                           "the action log is being indexed (%llu of %llu MiB): older decisions "
-                           "may be missing",
-                           (unsigned long long)(view->state.indexed_bytes >> 20),
-                           (unsigned long long)(view->state.log_bytes >> 20));
+                           "the action log is being indexed (%llu of %llu kB): decisions may be "
+                           "missing",
+                           (unsigned long long)(view->state.indexed_bytes / 1000),
+                           (unsigned long long)(view->state.log_bytes / 1000));
             as_json_write_string(json, text);
         }
         if (*view->problem)

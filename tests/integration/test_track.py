@@ -13,6 +13,7 @@ from harness.alertmanager import Alertmanager
 from harness.daemon import Daemon, dump_yaml, find_binary
 from harness.exporter import Exporter
 from harness.kube import path_of
+from harness.notification import alert, notification
 from harness.prometheus import Prometheus
 from harness.wait import eventually, steadily
 from test_targets import install
@@ -35,7 +36,7 @@ RULES = {
          "track": {"utilization": "50%", "of": "memory_limits", "query": MEMORY_QUERY, "per_pod": True}},
         {"name": "rate", "match": ['alertname="TrackRate"'], "target": "rate", "every": "1s",
          "track": {"average_value": 100, "query": RATE_QUERY}},
-        {"name": "owned", "always": True, "target": "owned", "every": "1s",
+        {"name": "owned", "match": ['alertname="TrackOwned"'], "target": "owned", "every": "1s",
          "track": {"utilization": "50%", "of": "memory_limits", "container": "web", "pods": "owned", "query": MEMORY_QUERY,
                    "per_pod": True}},
     ],
@@ -234,6 +235,8 @@ def test_one_container_of_the_pods_that_it_owns(world, tmp_path):
     eventually(lambda: len(world.pods("owned")) == 3, what="all pods are there")
     own = [pod for pod in world.pods("owned") if not pod.startswith("load")]
     use(world, world.pods("owned"), [1 if pod.startswith("load") else 80 for pod in world.pods("owned")])
+    eventually(lambda: len(world.prometheus.query(MEMORY_QUERY)) >= 3, what="Prometheus has the values")
+    world.daemon.notify(notification(alert({"alertname": "TrackOwned"})))
 
     # 80 of 100 Mi in two pods, at a goal of 50 %: 1.6 x 2. With the pod of the Job it would be 53 %, which is tolerated.
     eventually(lambda: world.size("owned") == 4, what="4")
