@@ -212,7 +212,7 @@ static void history_fail(struct api_history *answer, int status, const struct as
     if (status == -ETIMEDOUT)
         as_error_set(&answer->error,
                      "the query takes too long: give a target, and a time with since and until");
-    else if (status != -ENOENT && !answer->is_whole)
+    else if (status != -ENOENT && status != -EAGAIN && !answer->is_whole)
         as_error_set(&answer->error, "the history of the action log cannot be read");
     else
         answer->error = *error;
@@ -267,6 +267,14 @@ static bool history_on_row(void *context, const struct as_log_row *row)
     return decisions_add(context, history_rows, row);
 }
 
+static void history_explain_partial(const struct as_log_history_view *view, const char *effect,
+                                    struct as_error *out)
+{
+    as_error_set(out, "the action log is being indexed (%llu of %llu kB): %s",
+                 (unsigned long long)(view->state.indexed_bytes / 1000),
+                 (unsigned long long)(view->state.log_bytes / 1000), effect);
+}
+
 static void history_end_list(struct api_history *list, const struct as_log_history_view *view)
 {
     const bool is_partial = !view->state.is_current;
@@ -279,13 +287,9 @@ static void history_end_list(struct api_history *list, const struct as_log_histo
         if (list->is_cut)
             as_json_write_string(json, "results truncated due to limit");
         if (is_partial) {
-            char text[160];
-            (void)snprintf(text, sizeof(text),
-                           "the action log is being indexed (%llu of %llu kB): decisions may be "
-                           "missing",
-                           (unsigned long long)(view->state.indexed_bytes / 1000),
-                           (unsigned long long)(view->state.log_bytes / 1000));
-            as_json_write_string(json, text);
+            struct as_error error = AS_ERROR_INIT;
+            history_explain_partial(view, "decisions may be missing", &error);
+            as_json_write_string(json, error.text);
         }
         if (*view->problem)
             as_json_write_string(json, list->is_whole
@@ -387,16 +391,25 @@ static void append_without_chain(const char *line, size_t size, struct as_buf *o
     json_scan_deinit(&scan);
 }
 
-/* The record of the decision. */
+/* The record of the decision. -EAGAIN: it may be in a part of the log that is not indexed yet. */
 static int history_read_record(const struct api_history *answer,
                                const struct as_log_history_view *view,
                                const struct as_log_query *query, struct as_buf *line_out,
                                struct as_error *error)
 {
-    if (view->index)
-        return as_log_index_read(view->index, query, answer->id, line_out, error);
-    as_error_set(error, "%s", view->problem);
-    return -EIO;
+    if (!view->index) {
+        as_error_set(error, "%s", view->problem);
+        return -EIO;
+    }
+    const int status = as_log_index_read(view->index, query, answer->id, line_out, error);
+    if (status != -ENOENT)
+        return status;
+    if (!view->state.is_current) {
+        history_explain_partial(view, "try again", error);
+        return -EAGAIN;
+    }
+    as_error_set(error, "neither memory nor the action log of this replica has this decision");
+    return status;
 }
 
 static void history_run_decision(struct as_log_history_job *job,
@@ -412,9 +425,7 @@ static void history_run_decision(struct as_log_history_job *job,
         .context = answer,
         .deadline = history_get_deadline(),
     };
-    int status = history_read_record(answer, view, &query, &line, &error);
-    if (status == -ENOENT)
-        as_error_set(&error, "neither memory nor the action log of this replica has this decision");
+    const int status = history_read_record(answer, view, &query, &line, &error);
     if (status != 0) {
         history_fail(answer, status, &error);
         return;

@@ -273,11 +273,22 @@ def test_an_answer_has_at_most_10000_records(make):
         is_partial = any("is being indexed" in warning for warning in answer.json.get("warnings", []))
         return not is_partial and answer
 
+    answers = []
+
+    def read_one(record):
+        answers.append(daemon.get(f"/api/v1/decisions/{record['id']}"))
+        return answers[-1].ok
+
+    decisions = [record for record in records if record["kind"] == "decision"]
     for _ in range(2):
+        for record in (decisions[5499], decisions[0], decisions[-1]):
+            eventually(lambda record=record: read_one(record))
         assert eventually(read).json == expected
         daemon.stop()
         index_of(daemon).unlink()
         daemon.start()
+    # A decision that is not found yet is never answered as one that does not exist.
+    assert [a.text for a in answers if not a.ok and (a.status != 503 or "is being indexed" not in a.text)] == []
 
 
 def test_get_reads_the_newest_thousand(make):
