@@ -527,8 +527,8 @@ static int convert_autoscaler_run(const struct as_args *args)
 #define CONVERT_OPTIONS(LETTER, NAMESPACE)                                                         \
     {.name = "out", .value = "DIR", .help = "the folder to write: a new one, or an empty one"},    \
     {                                                                                              \
-        .name = "namespace", .letter = LETTER, .value = "NAME", .fallback = "default",             \
-        .help = NAMESPACE                                                                          \
+        .name = "namespace", .letter = (LETTER), .value = "NAME", .fallback = "default",           \
+        .help = (NAMESPACE)                                                                        \
     }
 
 static const struct as_option convert_options[] = {

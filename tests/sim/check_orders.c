@@ -479,8 +479,8 @@ void check_floors_held(struct world *world)
         const struct as_target_config *config = rules_find_target(world, target->id);
         const int32_t floor = check_get_floor(world, target);
         if (floor == 0 || pools_has(world, target) || target->rival.is_there ||
-            world->now - target->floor.since < FLOOR_US || config->dry_run ||
-            world->daemon.config.dry_run || check_get_paused(world, target) ||
+            rivals_hold(world, target) || world->now - target->floor.since < FLOOR_US ||
+            config->dry_run || world->daemon.config.dry_run || check_get_paused(world, target) ||
             world->kill_switch.reason || target->stuck_in ||
             (target->size == 0 && (config->bounds.min > 0 || target->own_min > 0)))
             continue;
