@@ -190,16 +190,22 @@ static void server_deinit_losses(struct as_http_server *server)
     event_free(server->losses_timer);
 }
 
+static void connection_count_drop(struct as_connection *connection, enum as_http_drop kind,
+                                  const char *error)
+{
+    struct as_http_server *server = connection->server;
+    as_throttle_add(&server->losses[kind], connection->exchange.remote, error, server_get_now());
+    watch_losses(server);
+    if (server->handler.dropped)
+        server->handler.dropped(server->handler.context, drop_kinds[kind].name);
+}
+
 static void connection_drop(struct as_connection *connection, enum as_http_drop kind,
                             const char *error)
 {
     assert(connection); /* the sum says that some connection holds memory */
-    struct as_http_server *server = connection->server;
-    as_throttle_add(&server->losses[kind], connection->exchange.remote, error, server_get_now());
-    watch_losses(server);
+    connection_count_drop(connection, kind, error);
     connection_enter(connection, AS_CONNECTION_CLOSED);
-    if (server->handler.dropped)
-        server->handler.dropped(server->handler.context, drop_kinds[kind].name);
 }
 
 static struct as_connection *find_oldest(struct as_http_server *server,
@@ -511,6 +517,13 @@ static void connection_go_on_reading(struct as_connection *connection)
         as_stream_resume(&connection->stream);
 }
 
+static void connection_linger(struct as_connection *connection)
+{
+    as_stream_shut(&connection->stream);
+    connection_enter(connection, AS_CONNECTION_LINGERING);
+    connection_go_on_reading(connection);
+}
+
 /* The answer is sent: goes on to the next request, or ends the connection. */
 static void connection_written(struct as_connection *connection)
 {
@@ -520,8 +533,7 @@ static void connection_written(struct as_connection *connection)
     if (connection->peer_gone || (close && !connection->unread && !more)) {
         connection_enter(connection, AS_CONNECTION_CLOSED);
     } else if (close) {
-        as_stream_shut(&connection->stream);
-        connection_enter(connection, AS_CONNECTION_LINGERING);
+        connection_linger(connection);
     } else {
         connection_enter(connection, AS_CONNECTION_IDLE);
     }
@@ -788,6 +800,15 @@ static void connection_finish_handshake(struct as_connection *connection)
     connection->client_name = as_tls_context_find_name(connection->tls, connection->stream.ssl);
 }
 
+/* What the peer still sends is read as plain bytes. */
+static void connection_end_tls(struct as_connection *connection)
+{
+    as_stream_end_tls(&connection->stream);
+    as_tls_context_release(connection->tls);
+    connection->tls = NULL;
+    connection->peer_done = connection->peer_gone = false;
+}
+
 /* A peer that leaves without sending a byte (a port check) is no failure. */
 static void connection_fail_handshake(struct as_connection *connection, ssize_t status)
 {
@@ -795,13 +816,16 @@ static void connection_fail_handshake(struct as_connection *connection, ssize_t 
                                "this is an HTTPS port: use https:\n";
     char error[256];
     const unsigned long code = connection->stream.tls_error;
-    if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST)
-        (void)send(connection->stream.fd, hint, sizeof(hint) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     as_tls_explain(connection->stream.ssl, code, error, sizeof(error));
     if (status < 0)
-        connection_drop(connection, AS_HTTP_DROP_HANDSHAKE, error);
-    else
+        connection_count_drop(connection, AS_HTTP_DROP_HANDSHAKE, error);
+    if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST) {
+        (void)send(connection->stream.fd, hint, sizeof(hint) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        connection_end_tls(connection);
+        connection_linger(connection);
+    } else {
         connection_enter(connection, AS_CONNECTION_CLOSED);
+    }
 }
 
 /* A peer that has stopped sending may still read: a reply that is owed is still sent. */

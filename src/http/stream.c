@@ -186,6 +186,14 @@ void as_stream_wake(struct as_stream *stream)
     event_active(stream->readable, EV_TIMEOUT, 0);
 }
 
+void as_stream_end_tls(struct as_stream *stream)
+{
+    SSL_free(stream->ssl);
+    stream->ssl = NULL;
+    as_buf_deinit(&stream->unsent);
+    stream->unsent_at = 0;
+}
+
 void as_stream_shut(struct as_stream *stream)
 {
     if (stream->ssl && SSL_is_init_finished(stream->ssl) && stream->unsent.size == 0) {

@@ -69,6 +69,9 @@ int as_stream_hold(struct as_stream *stream, const struct iovec *parts, int coun
 int as_stream_flush(struct as_stream *stream);
 size_t as_stream_count_unsent(const struct as_stream *stream);
 
+/* The peer does not speak TLS: the stream goes on as a plain one. */
+void as_stream_end_tls(struct as_stream *stream);
+
 /* We send no more; the peer is told, also through TLS. */
 void as_stream_shut(struct as_stream *stream);
 

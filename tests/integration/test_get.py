@@ -32,12 +32,12 @@ def rule(name, of="web", **more):
 
 
 def incident(alert, digest="ab" * 32, of="web", **more):
-    return {"digest": digest, "fingerprint": "7be9cc40aa9853c5", "opened": stamp(400), "seen": stamp(30), "silenced": False,
+    return {"digest": digest, "fingerprint": "7be9cc40aa9853c5", "opened": stamp(400), "seen": stamp(150), "silenced": False,
             "labels": {"alertname": alert}, "targets": [{"target": target(of)["id"], "rule": "slow", "replicas": 4}], **more}
 
 
 def decision(number, of="web", **more):
-    return {"id": f"01JD{number}", "time": stamp(60 * number + 5), "target": target(of)["id"], "target_name": of, "rule": "slow",
+    return {"id": f"01JD{number}", "time": stamp(60 * number + 90), "target": target(of)["id"], "target_name": of, "rule": "slow",
             "reason": "scaled", "direction": "up", "replicas": 4, "desired": 6, **more}
 
 
@@ -110,10 +110,10 @@ def test_incidents_and_decisions(played):
     played.lists["incidents"] = [incident("Slow"), incident("Idle", silenced=True, targets=[])]
     played.lists["decisions"] = [decision(1), decision(2, reason="dry_run", desired=4, would=6, rule=None)]
     assert table(played.run("get", "incidents").stdout) == [
-        ["abababababab", "Slow", "slow", "6m ago", "30s ago", "-"], ["abababababab", "Idle", "-", "6m ago", "30s ago", "yes"]]
+        ["abababababab", "Slow", "slow", "6m ago", "2m ago", "-"], ["abababababab", "Idle", "-", "6m ago", "2m ago", "yes"]]
     assert table(played.run("get", "decisions", "-o", "wide").stdout) == [
-        ["01JD1", "65s ago", "web", "4->6", "scaled", "slow", "-", target("web")["id"]],
-        ["01JD2", "2m ago", "web", "4", "dry_run", "-", "6", target("web")["id"]]]
+        ["01JD1", "2m ago", "web", "4->6", "scaled", "slow", "-", target("web")["id"]],
+        ["01JD2", "3m ago", "web", "4", "dry_run", "-", "6", target("web")["id"]]]
 
 
 # names, order, formats
