@@ -2,6 +2,7 @@
 import itertools
 import pathlib
 import re
+import shutil
 import signal
 import sys
 
@@ -24,7 +25,7 @@ from harness.webhook import Webhook  # noqa: E402
 TEST_SECONDS = 300
 
 # What a failed test shows: the end of what it printed (seeds, figures) and of what every server logged since it began. The whole
-# logs are in build/failed.
+# logs, and the action logs, are in build/failed.
 
 LAST_LINES = 40
 
@@ -58,6 +59,9 @@ def pytest_runtest_makereport(item, call):
             kept.write_text(text)
             shown = kept.relative_to(daemon.ROOT)
             report.longrepr = f"{report.longrepr}\n--- {process.name}: the end of {shown}\n{_last_lines(text)}"
+            actions = process.directory / daemon.ACTION_LOG
+            if actions.exists():
+                shutil.copy(actions, folder / f"{process.name}-{actions.name}")
 
 
 def _last_lines(text):

@@ -14,6 +14,7 @@ from .process import Process
 from .wait import PATIENCE, eventually
 
 ROOT = pathlib.Path(__file__).parents[3]
+ACTION_LOG = "actions.jsonl"    # in the directory of a daemon
 BUILDS = ("build/asan", "build", "build/release")
 SANITIZER_REPORT = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:")
 
@@ -72,7 +73,7 @@ class Daemon:
         self.url = f"http://{self.address}"
         self.config_file = self.directory / "alertscaler.yaml"
         self.state_file = self.directory / "state.db"
-        self.log_file = self.directory / "actions.jsonl"
+        self.log_file = self.directory / ACTION_LOG
         self.headers = {}       # sent with everything we ask of it
         self.tls = None         # what we trust and show, where it speaks TLS
         self.write_config(config or {})
