@@ -30,11 +30,13 @@ size_t as_notification_measure(const struct as_notification *notification)
                    notification->alert_count * sizeof(*notification->alerts) +
                    notification_measure_text(notification->receiver) +
                    notification_measure_text(notification->group_key) +
-                   notification_measure_text(notification->reason);
+                   notification_measure_text(notification->reason) +
+                   notification_measure_text(notification->external_url);
     for (size_t i = 0; i < notification->alert_count; i++) {
         const struct as_alert *alert = &notification->alerts[i];
         bytes += notification_measure_text(alert->problem) + as_labels_measure(alert->labels) +
-                 as_labels_measure(alert->annotations);
+                 as_labels_measure(alert->annotations) +
+                 notification_measure_text(alert->generator_url);
     }
     return bytes;
 }
@@ -47,11 +49,13 @@ struct as_notification *as_notification_free(struct as_notification *notificatio
         free(notification->alerts[i].problem);
         as_labels_free(notification->alerts[i].labels);
         as_labels_free(notification->alerts[i].annotations);
+        free(notification->alerts[i].generator_url);
     }
     free(notification->alerts);
     free(notification->receiver);
     free(notification->group_key);
     free(notification->reason);
+    free(notification->external_url);
     free(notification->remote);
     free(notification->credential);
     free(notification->traceparent);

@@ -4,9 +4,9 @@
  * alerts are handled alike: a notification's firing alert is like a listed alert with one receiver.
  *
  * A credential that may not trigger every rule of an alert has its own incident of it. What its
- * sender says (start, end, receiver, annotations) changes nothing for rules beyond its reach. Each
- * incident of an alert is bound to the rules that its own senders may trigger. What a rule has done
- * for one of them counts for all of them.
+ * sender says (start, end, receiver, annotations, URLs) changes nothing for rules beyond its reach.
+ * Each incident of an alert is bound to the rules that its own senders may trigger. What a rule has
+ * done for one of them counts for all of them.
  *
  * A resolved incident is remembered until the stale window has passed, even if its firing never
  * came: a retrying peer of Alertmanager may deliver the old firing after the resolved.
@@ -383,6 +383,7 @@ static struct as_alert_outcome incident_open(struct as_engine *engine, struct ca
     }
     incident->state.labels = as_labels_copy(alert->labels);
     incident->state.annotations = as_labels_copy(alert->annotations);
+    (void)incident_take_links(incident, alert->generator_url, alert->external_url);
     incident_insert(engine, incident);
     effect_put_incident(engine, incident);
     struct as_incident_record *record =
@@ -498,15 +499,17 @@ static struct as_alert_outcome repeat(struct as_engine *engine, struct cause *ca
     see_again(engine, incident);
 
     const uint32_t bound = incident->binding_count;
+    const bool is_covered = scope_covers(engine, cause->credential, incident);
     /* a rule may take its size from them */
-    const bool annotated = scope_covers(engine, cause->credential, incident) &&
-                           is_annotated_anew(engine, cause, incident, alert);
+    const bool annotated = is_covered && is_annotated_anew(engine, cause, incident, alert);
+    const bool linked =
+        is_covered && incident_take_links(incident, alert->generator_url, alert->external_url);
     const bool rerouted = is_rerouted(engine, cause, incident, alert);
     const bool turned = is_held_anew(engine, cause, incident, alert->is_suppressed);
     news_note(engine, cause, incident);
-    if (annotated)
+    if (annotated || linked)
         room_account(engine, incident);
-    store_seen(engine, incident, annotated || rerouted || turned);
+    store_seen(engine, incident, annotated || linked || rerouted || turned);
     return outcome_bound(engine, incident, turned || incident->binding_count > bound,
                          is_used_up(incident) ? AS_REASON_MAX_STEPS : AS_REASON_DUPLICATE);
 }
@@ -673,6 +676,8 @@ static struct as_alert_outcome handle_alert(struct as_engine *engine, struct cau
         .starts_at = alert->starts_at,
         .labels = alert->labels,
         .annotations = alert->annotations,
+        .generator_url = alert->generator_url,
+        .external_url = notification->external_url,
         .receivers = &receiver,
         .receiver_count = 1,
     };

@@ -314,10 +314,17 @@ static size_t registry_measure_texts(const char *const *texts, size_t count)
     return bytes;
 }
 
+static size_t registry_measure_links(const char *generator_url, const char *external_url)
+{
+    return (generator_url ? AS_ALLOC_EXTRA + strlen(generator_url) + 1 : 0) +
+           (external_url ? AS_ALLOC_EXTRA + strlen(external_url) + 1 : 0);
+}
+
 static size_t registry_measure(const struct incident *incident)
 {
     return AS_ALLOC_EXTRA + sizeof(*incident) + as_labels_measure(incident->state.labels) +
            as_labels_measure(incident->state.annotations) +
+           registry_measure_links(incident->state.generator_url, incident->state.external_url) +
            registry_measure_texts(incident->state.receivers, incident->state.receiver_count) +
            registry_measure_texts(incident->state.credentials, incident->state.credential_count) +
            incident->state.credential_count * (AS_ALLOC_EXTRA + sizeof(*incident->reported)) +
@@ -444,10 +451,12 @@ static bool brings_more(const struct as_engine *engine, const struct as_notifica
     const struct incident *incident = incident_find(engine, &alert->digest, owner);
     if (!incident || alert->status == AS_ALERT_RESOLVED)
         return !incident;
+    const struct as_incident_state *state = &incident->state;
     return !incident_has_receiver(incident, notification->receiver) ||
-           as_labels_measure(alert->labels) + as_labels_measure(alert->annotations) >
-               as_labels_measure(incident->state.labels) +
-                   as_labels_measure(incident->state.annotations);
+           as_labels_measure(alert->labels) + as_labels_measure(alert->annotations) +
+                   registry_measure_links(state->generator_url ? NULL : alert->generator_url,
+                                          state->external_url ? NULL : notification->external_url) >
+               as_labels_measure(state->labels) + as_labels_measure(state->annotations);
 }
 
 const char *as_engine_find_narrowed(const struct as_engine *engine, const char *credential)
@@ -617,6 +626,8 @@ static void split_off(struct as_engine *engine, const struct incident *incident,
     own->reported[0] = reported;
     own->state.labels = as_labels_copy(incident->state.labels);
     own->state.annotations = as_labels_copy(incident->state.annotations);
+    own->state.generator_url = own->state.external_url = NULL;
+    (void)incident_take_links(own, incident->state.generator_url, incident->state.external_url);
     own->kept = NULL;
     own->kept_count = 0;
     owners_share_progress(own, incident);

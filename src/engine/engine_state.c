@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
 #include <alertscaler/decide/sized.h>
 
 #include "engine_concerns.h"
@@ -113,6 +114,8 @@ void incident_free(struct incident *incident)
     free(incident->bindings);
     as_labels_free((struct as_labels *)(uintptr_t)incident->state.labels);
     as_labels_free((struct as_labels *)(uintptr_t)incident->state.annotations);
+    free((char *)(uintptr_t)incident->state.generator_url);
+    free((char *)(uintptr_t)incident->state.external_url);
     free(incident);
 }
 
@@ -288,6 +291,22 @@ struct as_incident_state *incident_fill_state(struct as_engine *engine,
     return state;
 }
 
+static bool take_link(const char **link, const char *url)
+{
+    if (*link || as_str_is_empty(url))
+        return false;
+    *link = as_xstrdup(url);
+    return true;
+}
+
+bool incident_take_links(struct incident *incident, const char *generator_url,
+                         const char *external_url)
+{
+    const bool has_generator = take_link(&incident->state.generator_url, generator_url);
+    const bool has_external = take_link(&incident->state.external_url, external_url);
+    return has_generator || has_external;
+}
+
 static struct as_progress *copy_progress(const struct as_progress *progress, size_t count)
 {
     struct as_progress *copies = as_xcalloc(count + 1, sizeof(*copies));
@@ -321,6 +340,8 @@ struct incident *incident_of_state(struct as_engine *engine, const struct as_inc
         (void)incident_add_credential(incident, state->credentials[i]);
     incident->state.labels = state->labels ? as_labels_copy(state->labels) : NULL;
     incident->state.annotations = state->annotations ? as_labels_copy(state->annotations) : NULL;
+    incident->state.generator_url = incident->state.external_url = NULL;
+    (void)incident_take_links(incident, state->generator_url, state->external_url);
     incident->kept = copy_progress(state->progress, state->progress_count);
     incident->kept_count = (uint32_t)state->progress_count;
     incident->state.progress = NULL;

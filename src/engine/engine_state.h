@@ -415,6 +415,9 @@ void incident_free(struct incident *incident);
 /* Its digest, or "always". */
 void incident_print(const struct incident *incident, char text_out[AS_DIGEST_TEXT_SIZE]);
 void incident_add_receiver(struct incident *incident, const char *receiver);
+/* The first of each is kept: the peers of a cluster send different ones. False: nothing is new. */
+bool incident_take_links(struct incident *incident, const char *generator_url,
+                         const char *external_url);
 bool incident_add_credential(struct incident *incident, const char *credential);
 void names_free(char **names, size_t count);
 void ask_free(struct ask *ask);

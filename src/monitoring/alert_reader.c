@@ -12,6 +12,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/url.h>
 #include <alertscaler/decide/notification.h>
 #include <alertscaler/doc/json_writer.h>
 
@@ -144,6 +145,18 @@ int alert_read_text(struct alert_reader *reader, const struct tree_value *object
         return alert_fail(reader, member, NULL, "a NUL in it");
     *text_out = value ? value->text : NULL;
     return 0;
+}
+
+const char *alert_find_url(const struct tree_value *object, const char *member)
+{
+    const struct tree_value *value = alert_find(object, member);
+    const char *text = tree_get_text(value);
+    char host[AS_URL_HOST_SIZE];
+
+    return text && value->size <= AS_PAYLOAD_URL_MAX && as_str_is_visible(text, value->size) &&
+                   as_url_take_host(text, host)
+               ? text
+               : NULL;
 }
 
 static int check_label(struct alert_reader *reader, const char *member,

@@ -52,6 +52,9 @@ const struct tree_value *alert_find(const struct tree_value *object, const char 
 /* Borrowed from the tree; NULL where absent. */
 int alert_read_text(struct alert_reader *reader, const struct tree_value *object,
                     const char *member, size_t max, const char **text_out) AS_MUST_USE;
+/* An http or https URL that may become a link, without a password; borrowed from the tree. NULL for
+ * anything else: a wrong URL is no reason to refuse an alert. */
+const char *alert_find_url(const struct tree_value *object, const char *member);
 int alert_read_labels(struct alert_reader *reader, const struct tree_value *alert,
                       const char *member, struct as_labels **labels_out) AS_MUST_USE;
 int alert_read_time(struct alert_reader *reader, const struct tree_value *alert, const char *member,

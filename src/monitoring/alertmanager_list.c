@@ -216,6 +216,8 @@ static int read_group_alerts(struct groups *groups, const struct tree_value *arr
             free_labels(&alert);
         } else {
             groups->alerts->is_muting_unknown |= !standing.tells_muting;
+            alert.generator_url =
+                as_arena_strdup(&groups->alerts->arena, alert_find_url(object, "generatorURL"));
             status = add_alert(groups, &alert, &standing);
         }
         if (status == -EINVAL)
@@ -357,6 +359,8 @@ static struct as_listed_alert unite(const struct listed_alert *listed_alert, siz
         alert.is_inhibited = alert.is_inhibited || other->listed.is_inhibited;
         if (other->listed.starts_at.us < alert.starts_at.us)
             alert.starts_at = other->listed.starts_at;
+        if (!alert.generator_url)
+            alert.generator_url = other->listed.generator_url;
         if (other->listed.updated_at.us > newest->listed.updated_at.us)
             newest = other;
     }

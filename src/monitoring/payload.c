@@ -31,6 +31,14 @@ static int copy_receiver(struct alert_reader *reader, const struct tree_value *r
     return status;
 }
 
+/* NULL where there is none. */
+static char *copy_url(const struct tree_value *object, const char *member)
+{
+    const char *url = alert_find_url(object, member);
+
+    return url ? as_xstrdup(url) : NULL;
+}
+
 /* It contains labels of alerts, which may be long. */
 static int copy_group_key(struct alert_reader *reader, const struct tree_value *root,
                           char **text_out)
@@ -87,6 +95,8 @@ static int read_alert(struct alert_reader *reader, const struct tree_value *obje
     if (status == 0)
         status =
             alert_read_identity(reader, object, alert->labels, &alert->digest, &alert->fingerprint);
+    if (status == 0)
+        alert->generator_url = copy_url(object, "generatorURL");
     return status;
 }
 
@@ -209,6 +219,7 @@ static int read_root(struct alert_reader *reader, const struct tree_value *root,
         status = read_alerts(reader, alert_find(root, "alerts"), result);
     if (status == 0)
         unquote(result->receiver);
+    result->external_url = copy_url(root, "externalURL");
     result->reason = as_xstrdup(get_reason(root));
     return status;
 }
@@ -267,7 +278,7 @@ static void write_alert(struct as_json_writer *json, const struct as_alert *aler
     write_labels(json, "annotations", alert->annotations);
     write_time(json, "startsAt", alert->starts_at);
     write_time(json, "endsAt", alert->ends_at);
-    as_json_write_member(json, "generatorURL", "");
+    as_json_write_member(json, "generatorURL", alert->generator_url ? alert->generator_url : "");
     as_json_write_key(json, "fingerprint");
     as_json_write_hex(json, alert->fingerprint);
     as_json_end_object(json);
@@ -343,7 +354,8 @@ void as_payload_encode(const struct as_notification *notification, struct as_buf
     write_common(&json, "groupLabels", notification, false, "alertname");
     write_common(&json, "commonLabels", notification, false, NULL);
     write_common(&json, "commonAnnotations", notification, true, NULL);
-    as_json_write_member(&json, "externalURL", "");
+    as_json_write_member(&json, "externalURL",
+                         notification->external_url ? notification->external_url : "");
     as_json_write_member(&json, "version", "4");
     as_json_write_member(&json, "groupKey", notification->group_key);
     as_json_write_member_i64(&json, "truncatedAlerts", (int64_t)notification->truncated);

@@ -525,6 +525,8 @@ static const struct as_row incident_rows[] = {
     {AS_ROW("silenced", flag, incident_answer, is_silenced, REQUIRED)},
     {AS_ROW("labels", label_map, as_incident_state, labels, REQUIRED), STATE},
     {AS_ROW("annotations", label_map, as_incident_state, annotations, REQUIRED), STATE},
+    {AS_ROW("generatorURL", maybe_text, as_incident_state, generator_url, NULLABLE), STATE},
+    {AS_ROW("externalURL", maybe_text, as_incident_state, external_url, NULLABLE), STATE},
     {AS_ROW_OF("targets", list, incident_answer, targets, REQUIRED, incident_target_rows),
      .count_at = AS_ROW_COUNT(incident_answer, target_count)},
     {.name = NULL},

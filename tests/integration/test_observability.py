@@ -64,6 +64,7 @@ def test_the_api_shows_what_was_done(daemon, group):
 
     (incident,) = daemon.get("/api/v1/incidents").json["data"]
     assert incident["labels"] == {"alertname": "Busy"}
+    assert incident["generatorURL"] == "http://prometheus.example/graph" and incident["externalURL"] == "http://alertmanager.example:9093"
     assert incident["targets"] == [{"target": target["id"], "rule": "busy", "replicas": 6}]
     (rule,) = daemon.get("/api/v1/rules").json["data"]
     assert (rule["name"], rule["action"], rule["match"]) == ("busy", {"scale_up": {"by": 2}}, ['alertname="Busy"'])

@@ -64,7 +64,8 @@ struct as_incident_state {
     size_t credential_count;
     const struct as_labels *labels;
     const struct as_labels *annotations;
-    const struct as_progress *progress; /* only of rules that need it */
+    const char *generator_url, *external_url; /* the first of a notification; NULL: none yet */
+    const struct as_progress *progress;       /* only of rules that need it */
     size_t progress_count;
 };
 

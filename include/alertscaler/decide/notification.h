@@ -25,16 +25,18 @@ struct as_alert {
     as_wall_time ends_at; /* year 1: still firing */
     struct as_labels *labels;
     struct as_labels *annotations;
+    char *generator_url; /* http or https: what made the alert; NULL: not given, or no such URL */
 };
 
 struct as_record_base; /* runtime/shell.h */
 
-/* All texts owned, never NULL ("" where absent). */
+/* All texts owned, never NULL ("" where absent) unless noted. */
 struct as_notification {
     char id[AS_ULID_SIZE];
     char *receiver; /* unquoted */
     char *group_key;
-    char *reason; /* notification_reason */
+    char *reason;       /* notification_reason */
+    char *external_url; /* http or https: the sender's own pages; NULL: as generator_url */
     uint64_t truncated;
     struct as_alert *alerts;
     size_t alert_count;
@@ -67,6 +69,7 @@ AS_DEFINE_CLEANUP(struct as_notification *, as_notification_free)
 #define AS_PAYLOAD_RECEIVER_MAX    1024    /* bytes; each alert stores it */
 #define AS_PAYLOAD_TEXT_MAX        65536   /* bytes of any other text: groupKey, version, ... */
 #define AS_PAYLOAD_TIME_MAX        64      /* bytes of a time */
+#define AS_PAYLOAD_URL_MAX         4096    /* bytes of a URL; a longer one is dropped */
 #define AS_PAYLOAD_RECEIVERS_MAX   1000    /* receivers of one alert of a list */
 
 /* One object of a list or a watch of the Kubernetes API, in bytes. The API server refuses one of

@@ -83,7 +83,8 @@ struct as_listed_alert {
     as_wall_time updated_at; /* the last update from Prometheus, by Alertmanager's clock; year 1 if
                                 not given */
     const struct as_labels *labels, *annotations;
-    const struct as_listed_route *routes; /* ascending by receiver, each once */
+    const char *generator_url, *external_url; /* NULL: not given */
+    const struct as_listed_route *routes;     /* ascending by receiver, each once */
     size_t route_count;
     const char *const *receivers; /* that get it for certain: of a notification, its receiver */
     size_t receiver_count;

@@ -24,7 +24,8 @@
  * them are -EINVAL too. -ENOMEM: out of memory.
  *
  * The receiver's name is un-quoted. The digest of its labels identifies an alert; the fingerprint
- * is only for display: 16 hex digits are kept, else it is computed.
+ * is only for display: 16 hex digits are kept, else it is computed. A URL that cannot become a link
+ * is dropped.
  */
 int as_payload_decode(const char *body, size_t size, struct as_notification **notification_out,
                       struct as_error *error) AS_MUST_USE;

@@ -599,6 +599,7 @@ static struct as_listed_alert make_listed(const struct harness *harness,
         .updated_at = {listed->updated ? listed->updated * AS_US_PER_S : harness->wall.us},
         .labels = labels,
         .annotations = make_annotations(listed->annotation),
+        .generator_url = listed->generator_url,
         .routes = routes,
     };
     char *rest = names, *name;
@@ -779,6 +780,8 @@ void harness_notify(struct harness *harness, const char *receiver, const struct 
     notification->traceparent = as_xstrdup("");
     notification->alerts = as_xcalloc(count + 1, sizeof(*notification->alerts));
     notification->alert_count = count;
+    if (count > 0 && alerts[0].external_url)
+        notification->external_url = as_xstrdup(alerts[0].external_url);
     for (size_t i = 0; i < count; i++) {
         struct as_alert *alert = &notification->alerts[i];
         alert->status = alerts[i].is_resolved ? AS_ALERT_RESOLVED : AS_ALERT_FIRING;
@@ -787,6 +790,8 @@ void harness_notify(struct harness *harness, const char *receiver, const struct 
             alert->ends_at.us = alerts[i].ends ? alerts[i].ends * AS_US_PER_S : harness->wall.us;
         alert->labels = parse_labels(alerts[i].labels);
         alert->annotations = make_annotations(alerts[i].annotation);
+        if (alerts[i].generator_url)
+            alert->generator_url = as_xstrdup(alerts[i].generator_url);
         alert->digest = as_labels_get_digest(alert->labels);
         alert->fingerprint = alerts[i].fingerprint ? alerts[i].fingerprint
                                                    : as_labels_get_fingerprint(alert->labels);

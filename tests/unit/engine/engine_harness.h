@@ -82,8 +82,9 @@ struct test_listed { /* an alert of Alertmanager's list */
     const char *annotation;
     const char *receivers; /* separated by commas; NULL: "scaler" */
     int64_t updated;       /* by Alertmanager's clock; 0: with every list anew, Prometheus lives */
-    const char *muted;     /* the receivers that time intervals mute, separated by commas */
-    int64_t wait;          /* seconds, of all receivers; -1: never */
+    const char *generator_url; /* NULL: not given */
+    const char *muted;         /* the receivers that time intervals mute, separated by commas */
+    int64_t wait;              /* seconds, of all receivers; -1: never */
     bool is_inhibited;
 };
 
@@ -186,8 +187,9 @@ struct test_alert {
     bool is_resolved;
     int64_t ends; /* 0: now */
     const char *annotation;
-    int64_t starts_us;    /* more than `starts` */
-    uint64_t fingerprint; /* as the sender says; 0: the labels' */
+    int64_t starts_us;                        /* more than `starts` */
+    uint64_t fingerprint;                     /* as the sender says; 0: the labels' */
+    const char *generator_url, *external_url; /* external: of the first alert; NULL: not given */
 };
 
 void harness_start(struct harness *harness, const struct spec *spec); /* and takes the transcript */

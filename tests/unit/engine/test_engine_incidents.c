@@ -339,6 +339,48 @@ Test(engine_incidents, changed_annotations_alone_do_nothing_but_are_stored)
     harness_stop(&h);
 }
 
+static void keep_state(void *context, const struct as_incident_state *state,
+                       const struct as_incident_target *targets, size_t count)
+{
+    struct as_incident_state *kept = context;
+    *kept = *state;
+}
+
+static void check_links(const struct harness *h, const char *generator_url,
+                        const char *external_url)
+{
+    struct as_incident_state state = {0};
+    as_engine_visit_incidents(h->engine, keep_state, &state);
+    cr_assert_str_eq(state.generator_url ? state.generator_url : "", generator_url);
+    cr_assert_str_eq(state.external_url ? state.external_url : "", external_url);
+}
+
+/* The peers of a cluster send different URLs: were the last one kept, each notification would write
+ * to the store. */
+Test(engine_incidents, the_first_urls_are_kept_and_stored_once)
+{
+    WITH(h, slow_and_idle);
+    fire(&h, "Slow", 990);
+    check_links(&h, "", "");
+    uint64_t commits = as_store_memory_get_commits(h.memory);
+    struct test_alert alert = {.labels = "Slow", .starts = 990, .generator_url = "http://a/graph"};
+    harness_notify(&h, "scaler", &alert, 1);
+    check_links(&h, "http://a/graph", "");
+    alert.external_url = "http://am-0";
+    harness_notify(&h, "scaler", &alert, 1);
+    check_links(&h, "http://a/graph", "http://am-0");
+    cr_assert_eq(as_store_memory_get_commits(h.memory), commits + 2);
+    alert.generator_url = "http://b/graph";
+    alert.external_url = "http://am-1";
+    harness_notify(&h, "scaler", &alert, 1);
+    check_links(&h, "http://a/graph", "http://am-0");
+    harness_crash(&h, 1);
+    check_links(&h, "http://a/graph", "http://am-0");
+    fire(&h, "Slow", 995); /* a later stretch */
+    check_links(&h, "", "");
+    harness_stop(&h);
+}
+
 Test(engine_incidents, many_alerts_on_one_target_are_one_decision)
 {
     WITH(h, slow_and_idle);

@@ -46,6 +46,15 @@ Test(engine_room, counts_what_comes_and_goes)
     const size_t more = used(&h);
     harness_notify(&h, "other", &(struct test_alert){.labels = "Slow,app=web-a", .starts = 990}, 1);
     cr_assert_neq(used(&h), more, "another receiver, and no annotation");
+    const size_t unlinked = used(&h);
+    harness_notify(&h, "other",
+                   &(struct test_alert){.labels = "Slow,app=web-a",
+                                        .starts = 990,
+                                        .generator_url = "http://prometheus/graph",
+                                        .external_url = "http://alertmanager"},
+                   1);
+    cr_assert_geq(used(&h), unlinked + strlen("http://prometheus/graph"
+                                              "http://alertmanager"));
     const size_t before = used(&h);
     harness_crash(&h, 1);
     cr_assert_eq(used(&h), before);
@@ -92,6 +101,11 @@ Test(engine_room, at_the_limit_only_what_brings_more_is_refused)
     cr_said(&h, "no room");
     harness_notify(&h, "another",
                    &(struct test_alert){.labels = "Slow,app=web,pod=p0", .starts = 995}, 1);
+    cr_said(&h, "no room");
+    harness_notify(&h, "scaler",
+                   &(struct test_alert){
+                       .labels = "Slow,app=web,pod=p0", .starts = 995, .generator_url = "http://p"},
+                   1);
     cr_said(&h, "no room");
     resolve(&h, "Slow,app=web,pod=unknown", 990);
     cr_said(&h, "no room");

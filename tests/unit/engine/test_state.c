@@ -129,6 +129,8 @@ static void encode_incident(struct as_buf *out)
         .credential_count = 2,
         .labels = labels,
         .annotations = labels,
+        .generator_url = "http://prometheus:9090/graph?g0.expr=up",
+        .external_url = "http://alertmanager:9093",
         .progress = progress,
         .progress_count = AS_ARRAY_SIZE(progress),
     };
@@ -322,9 +324,9 @@ Test(state, a_document_cut_anywhere_is_refused)
 /* Documents leave these out where the value is the usual one. */
 static bool is_optional(const char *key)
 {
-    static const char *const keys[] = {"born",        "contended",      "key",
-                                       "last_return", "last_step_down", "own_size",
-                                       "set_backs",   "template",       "uid"};
+    static const char *const keys[] = {
+        "born",           "contended", "external_url", "generator_url", "key", "last_return",
+        "last_step_down", "own_size",  "set_backs",    "template",      "uid"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
         if (strcmp(key, keys[i]) == 0)
             return true;

@@ -290,7 +290,8 @@ static bool has_word(const json_t *objects, const char *name, const char *word)
 /* Members that the program of the fixture did not have. */
 static bool is_newer(const char *name)
 {
-    static const char *const newer[] = {"target.ordered.sender", "target.rollout",
+    static const char *const newer[] = {"incident.external_url", "incident.generator_url",
+                                        "target.ordered.sender", "target.rollout",
                                         "target.schedule_size"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(newer); i++)
         if (strcmp(newer[i], name) == 0)

@@ -90,6 +90,8 @@ Test(alertmanager, a_list)
     cr_expect_eq(list->items[0].listed.updated_at.us, INT64_C(1795168830500000));
     cr_expect_str_eq(as_labels_get(first->labels, "deployment"), "web");
     cr_expect_str_eq(as_labels_get(first->annotations, "summary"), "s");
+    cr_expect_str_eq(first->generator_url, "http://p/graph");
+    cr_expect_null(list->items[1].listed.generator_url);
     cr_assert_eq(first->route_count, 2);
     cr_expect_str_eq(first->routes[0].receiver, "alertscaler");
     cr_expect_str_eq(first->routes[1].receiver, "web.hook");

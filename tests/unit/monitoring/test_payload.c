@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <criterion/criterion.h>
@@ -53,6 +54,9 @@ Test(payload, reads_all_that_alertmanager_says)
     cr_assert_str_eq(as_labels_get(n->alerts[0].annotations, "summary"), "CPU > 80% & rising");
     cr_assert_eq(n->alerts[0].starts_at.us, INT64_C(1795161600123456));
     cr_assert_eq(n->alerts[0].ends_at.us, YEAR_ONE_US);
+    cr_assert_str_eq(n->alerts[0].generator_url, "http://p:9090/graph");
+    cr_assert_null(n->alerts[1].generator_url);
+    cr_assert_str_eq(n->external_url, "http://am:9093");
     cr_assert_eq(n->alerts[1].status, AS_ALERT_RESOLVED);
     cr_assert_eq(n->alerts[1].fingerprint, 255);
     cr_assert_str_eq(as_labels_get(n->alerts[1].labels, "k8s.io/app"), "x");
@@ -104,6 +108,48 @@ Test(payload, what_older_versions_and_hand_written_ones_lack_is_tolerated)
     n = decode("{\"version\":\"4\",\"alerts\":[]}");
     cr_assert_eq(n->alert_count, 0);
     as_notification_free(n);
+}
+
+/* A wrong URL loses only its link. */
+Test(payload, a_url_that_cannot_be_a_link_is_dropped)
+{
+    static const char *const wrong[] = {
+        "null",
+        "7",
+        "{}",
+        "\"\"",
+        "\"graph\"",
+        "\"/graph\"",
+        "\"javascript:alert(1)\"",
+        "\" javascript:alert(1)\"",
+        "\"data:text/html,x\"",
+        "\"ftp://p/\"",
+        "\"http://user:secret@p/\"",
+        "\"http://p/a b\"",
+        "\"http://p/\\u0000\"",
+        "\"http://p/\\n\"",
+        "\"http://p/\\u00fc\"",
+    };
+    char body[2 * AS_PAYLOAD_URL_MAX];
+    for (size_t i = 0; i < AS_ARRAY_SIZE(wrong); i++) {
+        snprintf(body, sizeof(body),
+                 "{\"version\":\"4\",\"externalURL\":%s,\"alerts\":[{\"status\":\"firing\","
+                 "\"labels\":{},\"startsAt\":\"2026-11-20T10:00:00Z\",\"generatorURL\":%s}]}",
+                 wrong[i], wrong[i]);
+        struct as_notification *n = decode(body);
+        cr_expect_null(n->external_url, "%s", body);
+        cr_expect_null(n->alerts[0].generator_url, "%s", body);
+        cr_expect_null(n->alerts[0].problem, "%s", body);
+        as_notification_free(n);
+    }
+    for (int more = 0; more < 2; more++) {
+        const int size = AS_PAYLOAD_URL_MAX - (int)strlen("https://p/") + more;
+        snprintf(body, sizeof(body),
+                 "{\"version\":\"4\",\"alerts\":[],\"externalURL\":\"https://p/%0*d\"}", size, 0);
+        struct as_notification *n = decode(body);
+        cr_expect_eq(n->external_url == NULL, more == 1);
+        as_notification_free(n);
+    }
 }
 
 Test(payload, null_is_as_good_as_absent_where_something_may_be_absent)
@@ -693,11 +739,12 @@ Test(payload, what_is_encoded_reads_back_the_same)
 Test(payload, it_encodes_as_alertmanager_does)
 {
     struct as_notification *n = decode(
-        "{\"version\":\"4\",\"receiver\":\"a\\\\.b\",\"groupKey\":\"{}:{}\",\"alerts\":["
+        "{\"version\":\"4\",\"externalURL\":\"http://am\","
+        "\"receiver\":\"a\\\\.b\",\"groupKey\":\"{}:{}\",\"alerts\":["
         "{\"status\":\"resolved\",\"labels\":{\"alertname\":\"A\",\"pod\":\"1\"},\"annotations\":{"
         "\"s\":\"<x>\"},\"startsAt\":\"2026-11-20T10:00:00.5Z\"},"
         "{\"status\":\"firing\",\"labels\":{\"alertname\":\"A\",\"pod\":\"2\"},\"annotations\":{"
-        "\"s\":\"<x>\"},\"startsAt\":\"2026-11-20T10:00:00Z\"}]}");
+        "\"s\":\"<x>\"},\"startsAt\":\"2026-11-20T10:00:00Z\",\"generatorURL\":\"http://p/g\"}]}");
     struct as_buf body = AS_BUF_INIT(100000);
 
     as_payload_encode(n, &body);
@@ -710,10 +757,11 @@ Test(payload, it_encodes_as_alertmanager_does)
         "\"fingerprint\":\"9494304f0a9b1f9b\"},"
         "{\"status\":\"firing\",\"labels\":{\"alertname\":\"A\",\"pod\":\"2\"},\"annotations\":{"
         "\"s\":\"\\u003cx\\u003e\"},\"startsAt\":\"2026-11-20T10:00:00Z\","
-        "\"endsAt\":\"0001-01-01T00:00:00Z\",\"generatorURL\":\"\","
+        "\"endsAt\":\"0001-01-01T00:00:00Z\",\"generatorURL\":\"http://p/g\","
         "\"fingerprint\":\"9490304f0a9736c4\"}],"
         "\"groupLabels\":{\"alertname\":\"A\"},\"commonLabels\":{\"alertname\":\"A\"},"
-        "\"commonAnnotations\":{\"s\":\"\\u003cx\\u003e\"},\"externalURL\":\"\",\"version\":\"4\","
+        "\"commonAnnotations\":{\"s\":\"\\u003cx\\u003e\"},"
+        "\"externalURL\":\"http://am\",\"version\":\"4\","
         "\"groupKey\":\"{}:{}\",\"truncatedAlerts\":0}\n");
     as_buf_deinit(&body);
     as_notification_free(n);

@@ -371,6 +371,8 @@ Test(api, says_what_happens_after_an_incident)
 Test(api, shows_open_incidents)
 {
     world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
+    world.generator_url = "http://prometheus/graph?g0.expr=slow";
+    world.external_url = "http://alertmanager";
     world_notify(&world, AS_ALERT_FIRING, "Each", "cart");
     const json_t *incidents = get("/api/v1/incidents", "");
     cr_assert_eq(json_array_size(incidents), 2);
@@ -381,6 +383,10 @@ Test(api, shows_open_incidents)
     expect_text(incident, "receivers.0", "scaler");
     expect_text(incident, "labels.app", "cart");
     expect_text(incident, "annotations.summary", "<b>too slow</b>");
+    expect_text(incident, "generatorURL", world.generator_url);
+    expect_text(incident, "externalURL", world.external_url);
+    expect_null(json_array_get(incidents, 1 - cart), "generatorURL");
+    expect_null(json_array_get(incidents, 1 - cart), "externalURL");
     expect_text(incident, "targets.0.target", "kubernetes/default/apps/v1/Deployment/shop/cart");
     expect_text(incident, "targets.0.rule", "each");
     expect_number(incident, "targets.0.replicas", 8);

@@ -34,7 +34,8 @@ struct world {
     uint64_t requests, steps;
     int64_t skew_us;        /* of the wall clock, when looked at */
     const char *credential; /* through which notifications come; NULL: none is needed */
-    struct as_query_checks *query_checks; /* NULL: world_refuse_query was not called */
+    const char *generator_url, *external_url; /* of notifications; NULL: not given */
+    struct as_query_checks *query_checks;     /* NULL: world_refuse_query was not called */
 };
 
 /* Credentials that the engine knows: one may everything, one only the rule `each`. */
@@ -233,8 +234,10 @@ static inline void world_notify(struct world *world, enum as_alert_status status
         .ends_at = now,
         .labels = labels,
         .annotations = annotations,
+        .generator_url = (char *)(uintptr_t)world->generator_url,
     };
     struct as_notification notification = {
+        .external_url = (char *)(uintptr_t)world->external_url,
         .receiver = (char[]){"scaler"},
         .group_key = (char[]){""},
         .reason = (char[]){""},
