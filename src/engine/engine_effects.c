@@ -118,6 +118,7 @@ struct as_incident_record *effect_incident_record(struct as_engine *engine,
         .notification = notification,
         .targets = targets,
         .target_count = incident->binding_count,
+        .incident = &incident->state,
     };
     effect_add(engine, AS_EFFECT_RECORD_INCIDENT)->incident_record = record;
     return record;

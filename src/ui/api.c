@@ -310,6 +310,7 @@ static struct kept_decision *api_decision_free(struct kept_decision *decision)
     free(decision->rule);
     free(decision->record);
     as_buf_deinit(&decision->actions);
+    free(decision->incidents);
     free(decision);
     return NULL;
 }
@@ -321,6 +322,32 @@ static void keep_record(struct kept_decision *decision, const struct as_buf *rec
         return;
     decision->record = as_xstrndup(record->data, record->size);
     decision->record_size = record->size;
+}
+
+/* Of the proposals of the rule that won, the one with the highest size. */
+static const char *api_find_cause(const struct as_decision_record *record)
+{
+    const struct as_decide_input *input = record->input;
+    const char *cause = NULL;
+    int32_t highest = -1;
+    for (size_t i = 0; record->output->rule && i < input->proposal_count; i++) {
+        const struct as_proposal_result *result = &record->results[i];
+        if (!as_str_equal(input->proposals[i].rule, record->output->rule) || !result->has_size ||
+            result->desired <= highest)
+            continue;
+        highest = result->desired;
+        cause = input->proposals[i].incident;
+    }
+    return cause ? cause : "";
+}
+
+static void keep_incidents(struct kept_decision *decision, const struct as_decision_record *record)
+{
+    (void)snprintf(decision->cause, sizeof(decision->cause), "%s", api_find_cause(record));
+    decision->incident_count = record->incident_count;
+    decision->incidents = as_xcalloc(record->incident_count + 1, sizeof(*decision->incidents));
+    for (size_t i = 0; i < record->incident_count; i++)
+        decision->incidents[i] = record->incidents[i];
 }
 
 static void forget_oldest(struct as_api *api)
@@ -354,6 +381,7 @@ static void api_keep_decision(struct as_api *api, const struct as_decision_recor
     decision->actions = AS_BUF_INIT(DECISION_ACTIONS_MAX);
     decision->failure = AS_REASON_APPLIED;
     keep_record(decision, json);
+    keep_incidents(decision, record);
     TAILQ_INSERT_HEAD(&api->decisions, decision, next);
     api->decision_count++;
     api->decision_bytes += decision->record_size;
@@ -397,6 +425,9 @@ static void forget_oldest_ended(struct as_api *api)
     TAILQ_REMOVE(&api->ended, ended, next);
     api->ended_count--;
     api->ended_bytes -= ended->size;
+    as_labels_free(ended->annotations);
+    free(ended->generator_url);
+    free(ended->external_url);
     for (size_t i = 0; i < ended->target_count; i++) {
         free((char *)(uintptr_t)ended->targets[i].target);
         free((char *)(uintptr_t)ended->targets[i].rule);
@@ -406,18 +437,36 @@ static void forget_oldest_ended(struct as_api *api)
     free(ended);
 }
 
+static char *api_copy_url(const char *url, size_t *size_io)
+{
+    *size_io += url ? strlen(url) + 1 : 0;
+    return url ? as_xstrdup(url) : NULL;
+}
+
 static void api_keep_ended(struct as_api *api, const struct as_incident_record *record,
                            as_wall_time now)
 {
     if (record->event != AS_INCIDENT_CLOSED && record->event != AS_INCIDENT_EXPIRED)
         return;
+    const struct as_incident_state *incident = record->incident;
     struct ended_incident *ended = as_xcalloc(1, sizeof(*ended));
+    ended->digest = record->digest;
+    ended->has_expired = record->event == AS_INCIDENT_EXPIRED;
+    ended->opened = incident ? incident->opened.wall : record->starts_at;
     ended->starts_at = record->starts_at;
     ended->at = now;
     ended->labels = as_labels_copy(record->labels);
     ended->targets = as_xcalloc(record->target_count + 1, sizeof(*ended->targets));
     ended->target_count = record->target_count;
     ended->size = sizeof(*ended) + as_labels_measure(record->labels);
+    if (incident && incident->annotations) {
+        ended->annotations = as_labels_copy(incident->annotations);
+        ended->size += as_labels_measure(incident->annotations);
+    }
+    if (incident) {
+        ended->generator_url = api_copy_url(incident->generator_url, &ended->size);
+        ended->external_url = api_copy_url(incident->external_url, &ended->size);
+    }
     for (size_t i = 0; i < record->target_count; i++) {
         ended->targets[i].target = as_xstrdup(record->targets[i].target);
         ended->targets[i].rule = as_xstrdup(record->targets[i].rule);

@@ -17,6 +17,7 @@
 
 #include <alertscaler/auth/reply.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/doc/json_writer.h>
@@ -52,16 +53,22 @@ struct kept_decision {
     char pool_decision[AS_ULID_SIZE]; /* that it carries out; or "" */
     struct as_buf actions;            /* records of what followed, a line each; the first ones */
     enum as_reason failure; /* of its last action; AS_REASON_APPLIED: none failed, or it was set */
+    char cause[AS_DIGEST_TEXT_SIZE]; /* digest of the incident for which the rule won; "": none */
+    struct as_digest *incidents;     /* that were open, the first ones */
+    size_t incident_count;
 };
 TAILQ_HEAD(kept_decision_list, kept_decision);
 
 #define ENDED_MAX       1000
-#define ENDED_BYTES_MAX ((size_t)4 * 1024 * 1024) /* of their labels and targets */
+#define ENDED_BYTES_MAX ((size_t)4 * 1024 * 1024) /* of their texts and targets */
 
 struct ended_incident {
     TAILQ_ENTRY(ended_incident) next;
-    as_wall_time starts_at, at;
-    struct as_labels *labels;
+    struct as_digest digest;
+    bool has_expired; /* else its alert was resolved */
+    as_wall_time starts_at, opened, at;
+    struct as_labels *labels, *annotations;
+    char *generator_url, *external_url; /* NULL: not given */
     struct as_incident_target *targets;
     size_t target_count, size;
 };

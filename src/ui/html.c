@@ -76,10 +76,15 @@ void html_query(struct as_buf *url, const char *name, const char *value)
     as_buf_append_char(url, '&');
 }
 
-void html_outside_link(struct as_buf *out, const char *url, const char *text)
+bool html_may_link(const char *url)
 {
     char host[AS_URL_HOST_SIZE];
-    if (!as_str_is_visible(url, strlen(url)) || !as_url_take_host(url, host)) {
+    return as_str_is_visible(url, strlen(url)) && as_url_take_host(url, host);
+}
+
+void html_outside_link(struct as_buf *out, const char *url, const char *text)
+{
+    if (!html_may_link(url)) {
         html_text(out, text);
         return;
     }

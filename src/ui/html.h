@@ -21,8 +21,9 @@ void html_element(struct as_buf *out, const char *tag, const char *class, const 
 void html_link(struct as_buf *out, const char *base, const char *rest, const char *text);
 /* Appends `name=value&` with the value percent-encoded, for the query string of a link. */
 void html_query(struct as_buf *url, const char *name, const char *value);
-/* A link that an alert brought: a link only if it is an http or https URL without a password, else
- * the text alone. */
+/* Whether a URL that an alert brought may become a link: http or https, without a password. */
+bool html_may_link(const char *url);
+/* A link that an alert brought: a link only if it may become one, else the text alone. */
 void html_outside_link(struct as_buf *out, const char *url, const char *text);
 
 /*

@@ -482,7 +482,8 @@ static enum as_reason page_get_reason(enum as_reason reason, enum as_reason fail
     return reason == AS_REASON_SCALED && failure != AS_REASON_APPLIED ? failure : reason;
 }
 
-void page_print_decisions(const struct api_request *request, const char *target, size_t limit)
+static void print_decisions(const struct api_request *request, const char *target,
+                            page_decision_fn *is_wanted, const void *context, size_t limit)
 {
     static const struct html_column columns[] = {
         {.title = "When"}, {.title = "Target"}, {.title = "Size"}, {.title = "Why"}};
@@ -494,6 +495,7 @@ void page_print_decisions(const struct api_request *request, const char *target,
     size_t count = 0;
     TAILQ_FOREACH (decision, &request->api->decisions, next) {
         if ((target && !as_target_is_same(target, decision->target)) ||
+            (is_wanted && !is_wanted(context, decision)) ||
             !page_may_see_target(request, decision->target_name, decision->target))
             continue;
         if (count++ == limit)
@@ -524,6 +526,17 @@ void page_print_decisions(const struct api_request *request, const char *target,
         html_table_end(&table);
     else
         html_element(out, "p", "dim", "No decision since this replica began to lead.");
+}
+
+void page_print_decisions(const struct api_request *request, const char *target, size_t limit)
+{
+    print_decisions(request, target, NULL, NULL, limit);
+}
+
+void page_print_decisions_of(const struct api_request *request, page_decision_fn *is_wanted,
+                             const void *context, size_t limit)
+{
+    print_decisions(request, NULL, is_wanted, context, limit);
 }
 
 /*

@@ -96,6 +96,16 @@ void page_append_result(const struct as_http_exchange *exchange, bool is_done, c
  * of all. Nothing if nothing waits. */
 void page_print_approvals(const struct api_request *request, const struct as_target_view *target);
 
+/* page_decision.c: adds the records of what followed the decision. */
+void page_add_actions(json_t *list, const struct kept_decision *decision);
+
+/* page_incident.c: whether the reader may see one of these. */
+bool page_may_see_incident(const struct api_request *request,
+                           const struct as_incident_target *targets, size_t count);
+/* The name of an alert, as a link to the page of its incident. */
+void page_link_incident(const struct api_request *request, struct as_buf *out,
+                        const struct as_digest *digest, const struct as_labels *labels);
+
 /* page_home.c: the open incidents of a target, by its id, and those that have ended lately. */
 void page_print_incidents(struct api_request *request, const char *target);
 
@@ -126,6 +136,10 @@ void page_link_target(const struct api_request *request, struct as_buf *out, con
 void page_link_rule(const struct api_request *request, struct as_buf *out, const char *rule);
 /* The latest decisions as a table; `target`: of this id; NULL: of all. */
 void page_print_decisions(const struct api_request *request, const char *target, size_t limit);
+/* The same, of those for which `is_wanted` is true. */
+typedef bool page_decision_fn(const void *context, const struct kept_decision *decision);
+void page_print_decisions_of(const struct api_request *request, page_decision_fn *is_wanted,
+                             const void *context, size_t limit);
 
 /* Of a long list, the rows that the parameter `page` asks for. */
 struct page_slice {
@@ -168,6 +182,7 @@ void page_answer_home(struct api_request *request);
 void page_answer_target(struct api_request *request);
 void page_answer_decision(struct api_request *request);
 void page_answer_incidents(struct api_request *request);
+void page_answer_incident(struct api_request *request);
 void page_answer_rules(struct api_request *request);
 void page_answer_group(struct api_request *request);
 void page_answer_account(struct api_request *request);

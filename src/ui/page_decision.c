@@ -30,7 +30,7 @@ static json_t *page_decision_load(const char *text, size_t size)
     return text ? json_loadb(text, size, 0, NULL) : NULL;
 }
 
-static void add_actions(json_t *list, const struct kept_decision *decision)
+void page_add_actions(json_t *list, const struct kept_decision *decision)
 {
     const char *at = decision->actions.data;
     const char *end = at ? at + decision->actions.size : NULL;
@@ -58,7 +58,7 @@ static void add_assignments(const struct api_request *request, const struct kept
         json_t *record = page_decision_load(assignment->record, assignment->record_size);
         if (record)
             json_array_append_new(list, record);
-        add_actions(list, assignment);
+        page_add_actions(list, assignment);
     }
 }
 
@@ -137,7 +137,7 @@ static bool shown_init(const struct api_request *request, const struct kept_deci
         .pool = pool ? page_decision_load(pool->record, pool->record_size) : NULL,
         .until = {.set = next != NULL, .at = next ? next->at : (as_wall_time){0}},
     };
-    add_actions(explanation->actions, decision);
+    page_add_actions(explanation->actions, decision);
     add_assignments(request, decision, explanation->assignments);
     api_hide_credentials(request, explanation->actions);
     api_hide_credentials(request, explanation->assignments);

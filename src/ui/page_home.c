@@ -195,13 +195,7 @@ static const char *page_home_find_name(const struct api_request *request, const 
 static bool may_see(const struct listing *listing, const struct as_incident_target *targets,
                     size_t count)
 {
-    for (size_t i = 0; i < count && !listing->sees_all; i++) {
-        if (page_may_see_rule(listing->request, targets[i].rule,
-                              page_home_find_name(listing->request, targets[i].target),
-                              targets[i].target))
-            return true;
-    }
-    return listing->sees_all;
+    return listing->sees_all || page_may_see_incident(listing->request, targets, count);
 }
 
 static bool page_home_lists(const struct listing *listing, const struct as_incident_target *targets,
@@ -314,11 +308,10 @@ static void incident_rows_print_row(struct listing *listing, struct as_buf *row,
                                     const struct as_incident_target *targets, size_t count)
 {
     const struct api_request *request = listing->request;
-    const char *alert = as_labels_get(state->labels, "alertname");
     struct html_table table = {.out = row, .columns = columns, .count = AS_ARRAY_SIZE(columns)};
     html_row_begin(&table);
     html_cell(&table);
-    html_element(row, "b", NULL, *alert ? alert : "an alert without a name");
+    page_link_incident(request, row, &state->key.digest, state->labels);
     as_buf_append_char(row, ' ');
     if (as_moment_is_set(state->silenced))
         page_print_pill(row, "warn", "silenced");
@@ -420,10 +413,9 @@ static void print_ended(struct api_request *request, const char *target)
             html_table_begin(&table, out, "Ended incidents", ended_columns,
                              AS_ARRAY_SIZE(ended_columns));
         }
-        const char *alert = as_labels_get(ended->labels, "alertname");
         html_row_begin(&table);
         html_cell(&table);
-        html_element(out, "b", NULL, *alert ? alert : "an alert without a name");
+        page_link_incident(request, out, &ended->digest, ended->labels);
         as_buf_append_char(out, ' ');
         print_labels(out, ended->labels);
         html_cell(&table);

@@ -117,6 +117,7 @@ def test_all_pages_are_whole_and_all_links_lead_somewhere(world):
             if there.startswith(world.url) and there.count("?") <= 1 and "refresh" not in path:
                 todo += {there.removeprefix(world.url)} - seen - set(todo)
     assert len(seen) > 20 and {"/incidents", "/rules"} < seen
+    assert any(path.startswith("/incidents/") for path in seen)
     assert any(path.startswith("/groups/") for path in seen) and any(path.startswith("/decisions/") for path in seen)
 
 
@@ -160,12 +161,13 @@ def test_what_a_credential_may_not_see(make_daemon, node_group, tmp_path):
     daemon.wait_record("action", target_name="checkout")
     daemon.wait_record("action", target_name="batch")
     decision = last_decision(daemon, "checkout")
+    digest = re.search(r"/incidents/\w+", page(daemon, "/targets/checkout"))[0]
     assert "checkout" in page(daemon, "/") and "no credential" not in page(daemon, "/")
     daemon.headers = {"Authorization": "Bearer batch-team"}
     for path in ("/", "/incidents", "/rules"):
         text = page(daemon, path)
         assert "batch" in text and "checkout" not in text and "LatencyHigh" not in text, path
-    for path in ("/targets/checkout", "/groups/checkout", f"/decisions/{decision}"):
+    for path in ("/targets/checkout", "/groups/checkout", f"/decisions/{decision}", digest):
         assert "LatencyHigh" not in page(daemon, path, 404)
 
 
@@ -179,7 +181,10 @@ def looks(deep):
 @pytest.mark.parametrize("deep", [False, pytest.param(True, marks=pytest.mark.deep)], ids=["quick", "deep"])
 def test_pages_are_for_everyone(world, chrome, axe, deep):
     pages = {"targets": "/", "target": "/targets/checkout", "decision": f"/decisions/{last_decision(world, 'checkout')}",
-             "incidents": "/incidents", "rules": "/rules", "group": "/groups/checkout", "filtered": "/?q=nothing-like-it"}
+             "incidents": "/incidents", "incident": f"/incidents/{world.get('/api/v1/incidents').json['data'][0]['digest']}", "rules": "/rules", "group": "/groups/checkout", "filtered": "/?q=nothing-like-it"}
+    world.notify(notification(alert({"alertname": "QueueHigh", "target": "batch"}, status="resolved")))
+    ended = re.search(r"/incidents/\w+", page(world, "/incidents").partition("Ended incidents")[2])
+    pages["ended"] = ended[0]
     for name, path in pages.items():
         for width, dark in looks(deep):
             chrome.show(world.url + path, width, dark)

@@ -25,7 +25,7 @@ PATHS = """
 /api/v1/targets/%zz/pause /api/v1/targets/pause/pause
 /api/v1/pause /api/v1/pause/ /api/v1/resume /api/v1/scale /api/v1/unlock
 /login /login?to=/x /login/ /logout /account /pause /resume /scale /targets/workers/pause /targets/workers/scale /targets/none/unlock
-/targets /targets/ /targets/none /targets/workers /decisions /decisions/none /groups/none /incidents /incidents/ /rules /rules/x
+/targets /targets/ /targets/none /targets/workers /decisions /decisions/none /groups/none /incidents /incidents/ /incidents/none /rules /rules/x
 /page.js
 """.split()
 TOKENS = {"notifier": ["notify"], "reader": ["read"], "admin": ["admin"]}

@@ -223,6 +223,8 @@ struct as_incident_record {
     const char *notification; /* id; NULL: not caused by one */
     const struct as_incident_target *targets;
     size_t target_count;
+    const struct as_incident_state
+        *incident; /* as it is remembered; NULL: not known; not recorded */
 };
 
 struct as_approval_record {

@@ -403,7 +403,7 @@ Test(page, what_is_not_there_is_said)
 Test(page, a_follower_says_who_leads)
 {
     static const char *const paths[] = {"/targets/checkout", "/decisions/x", "/groups/x",
-                                        "/incidents"};
+                                        "/incidents", "/incidents/x"};
     has_engine = false;
     is_follower = true;
     changed.not_ready = "one leads";
@@ -486,23 +486,169 @@ Test(page, a_target_says_what_it_does_now_and_lists_its_incidents)
     expect(body, "<p class=\"now\">Stays at 6: locked against growing for another <time");
     expect(body, "<h2 id=\"incidents\">Open incidents</h2>");
     expect(body, "#incidents\">1 firing</a>");
-    expect(body, "<b>Slow</b>");
+    expect(body, ">Slow</a></b>");
     expect_none(body, "app=cart");
     expect_none(body, "Ended incidents");
     world_notify(&world, AS_ALERT_RESOLVED, "Slow", NULL);
     body = ask("/targets/checkout", "", 200);
     expect(body, "No alert that a rule matches is firing.");
     expect(body, "Ended incidents");
-    expect(body, "<b>Slow</b>");
+    expect(body, ">Slow</a></b>");
     body = ask("/incidents", "", 200);
     expect(body, "app=cart");
-    expect(strstr(body, "Ended incidents"), "<b>Slow</b>");
+    expect(strstr(body, "Ended incidents"), ">Slow</a></b>");
     who = "narrow";
     expect_none(ask("/incidents", "", 200), "Slow");
     who = "";
     order_pause("checkout", 0);
     notify("Slow", "x");
     expect(ask("/targets/checkout", "", 200), "Stays at 8: paused by whole: load &lt;test&gt;.");
+}
+
+/* The path of the incident with these labels; `app` may be NULL. */
+static const char *get_incident_path(const char *alertname, const char *app)
+{
+    static char path[128];
+    const struct as_label pairs[] = {{"alertname", alertname}, {"app", app ? app : ""}};
+    struct as_labels *labels;
+    char text[AS_DIGEST_TEXT_SIZE];
+    cr_assert_eq(as_labels_new(pairs, app ? 2 : 1, &labels), 0);
+    const struct as_digest digest = as_labels_get_digest(labels);
+    as_digest_print(&digest, text);
+    (void)snprintf(path, sizeof(path), "/incidents/%s", text);
+    as_labels_free(labels);
+    return path;
+}
+
+static const char *ask_incident(const char *alertname, const char *app, int status)
+{
+    return ask(get_incident_path(alertname, app), "", status);
+}
+
+Test(page, an_incident_says_what_it_led_to)
+{
+    world.generator_url = "http://prometheus/graph?g0.expr=up&g0.tab=1";
+    world.external_url = "https://alertmanager/base/";
+    notify("Slow", NULL);
+    notify("Each", "cart");
+    const char *const paths[] = {"/", "/incidents", "/targets/checkout"};
+    char link[160];
+    (void)snprintf(link, sizeof(link), "<b><a href=\"%s\">Slow</a></b>",
+                   get_incident_path("Slow", NULL));
+    for (size_t i = 0; i < AS_ARRAY_SIZE(paths); i++)
+        expect(ask(paths[i], "", 200), link);
+    const char *body = ask_incident("Slow", NULL, 200);
+    expect(body, "<h1>Slow</h1>");
+    expect(body, "<span class=\"pill bad\">open</span>");
+    expect(body, "href=\"http://prometheus/graph?g0.expr=up&amp;g0.tab=1\">");
+    expect(body,
+           "href=\"https://alertmanager/base/#/alerts?filter=%7Balertname%3D%22Slow%22%7D&amp;"
+           "silenced=true&amp;inhibited=true&amp;muted=true&amp;active=true\">");
+    expect(body, "The incident was opened.");
+    expect(body, ">decision</a> 4 \u2192 6, <code>scaled</code>, rule <a href=\"/rules?q=slow\">");
+    expect(body, ">action</a> 4 \u2192 6, <code>applied</code>, rule <a href=\"/rules?q=slow\">");
+    expect(strstr(body, "aria-label=\"Size changes\""), ">2</div>");
+    expect(strstr(body, "aria-label=\"Decisions\""), "<b>4 \u2192 6</b>");
+    expect(strstr(body, "aria-label=\"Labels\""), "<code>alertname</code>");
+    expect(strstr(body, "aria-label=\"Annotations\""), "&lt;b&gt;too slow&lt;/b&gt;");
+    expect_none(body, "cart");
+    expect_none(body, "Was open for");
+    world_notify(&world, AS_ALERT_RESOLVED, "Slow", NULL);
+    body = ask_incident("Slow", NULL, 200);
+    expect(body, "<span class=\"pill good\">resolved</span>");
+    expect(body, "<dt>Was open for</dt>");
+    expect(body, "The alert was resolved.");
+    expect(body, ">action</a> 4 \u2192 6, <code>applied</code>");
+    expect(body, "href=\"http://prometheus/graph");
+    expect(body, "&lt;b&gt;too slow&lt;/b&gt;");
+    expect(ask("/incidents", "", 200), link);
+    expect_none(ask_incident("Slow", NULL, 200), "aria-label=\"Earlier\"");
+}
+
+/* All alerts of a rule act together: the decision names the oldest, and each shows it. */
+Test(page, each_alert_of_a_rule_shows_its_decisions)
+{
+    notify("Slow", "a");
+    notify("Slow", "b");
+    world.mono.us += 10 * AS_US_PER_MIN;
+    world_step(&world, (struct as_event){.kind = AS_EVENT_DEADLINE});
+    expect(ask_incident("Slow", "a", 200), ">decision</a> 6 \u2192 8");
+    const char *body = ask_incident("Slow", "b", 200);
+    expect(body, ">decision</a> 6 \u2192 8");
+    expect_none(body, ">decision</a> 4 \u2192 6");
+}
+
+Test(page, texts_of_an_incident_attack_nobody)
+{
+    static const char *const urls[] = {"javascript:alert(1)", "data:text/html,x",
+                                       "http://user:secret@p/", "http://p/ onclick=alert(1)"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(urls); i++) {
+        world.generator_url = world.external_url = urls[i];
+        notify("Slow", urls[i]); /* a label too */
+        const char *body = ask_incident("Slow", urls[i], 200);
+        expect_none(body, "href=\"javascript");
+        expect_none(body, "href=\"data");
+        expect_none(body, "href=\"http");
+        expect_none(body, "<b>too");
+        expect_none(body, "in Prometheus");
+        expect_none(body, "in Alertmanager");
+    }
+    world.generator_url = "http://p/\"><script>";
+    world.external_url = "http://alertmanager";
+    notify("Slow", "x");
+    expect(ask_incident("Slow", "x", 200), "href=\"http://p/&quot;&gt;&lt;script&gt;\">");
+    world.generator_url = NULL;
+    const char *quoted = "a\"b\\c,{}&<script>";
+    notify("Slow", quoted);
+    const char *body = ask_incident("Slow", quoted, 200);
+    expect(body, "filter=%7Balertname%3D%22Slow%22%2Capp%3D%22a%5C%22b%5C%5Cc%2C%7B%7D%26%3Cscript%"
+                 "3E%22%7D&amp;");
+    expect(body, "a&quot;b\\c,{}&amp;&lt;script&gt;");
+    expect_none(body, "Prometheus");
+    /* what the filter cannot say, or what is too long, is not in it */
+    notify("Slow", "two\nlines");
+    expect(ask_incident("Slow", "two\nlines", 200), "filter=%7Balertname%3D%22Slow%22%7D&amp;");
+    char *huge = as_xcalloc(1, 60001);
+    memset(huge, 'v', 60000);
+    notify("Slow", huge);
+    body = ask_incident("Slow", huge, 200);
+    expect(body, "filter=%7Balertname%3D%22Slow%22%7D&amp;");
+    cr_expect_lt(exchange.body_size, (size_t)100 * 1024);
+    free(huge);
+    world.external_url = "http://alertmanager/?x#y"; /* no path can be added to it */
+    notify("Slow", "z");
+    expect_none(ask_incident("Slow", "z", 200), "in Alertmanager");
+}
+
+Test(page, an_incident_that_is_not_there)
+{
+    static const char *const paths[] = {
+        "/incidents/",
+        "/incidents/none",
+        "/incidents/%zz",
+        "/incidents/00000000000000000000000000000000000000000000000000000000000000",
+        "/incidents/0000000000000000000000000000000000000000000000000000000000000000",
+        "/incidents/ZZ00000000000000000000000000000000000000000000000000000000000000"};
+    notify("Slow", NULL);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(paths); i++)
+        expect(ask(paths[i], "", 404), "No such incident is open");
+}
+
+/* A credential that sees nothing of an incident gets the answer for one that is not there. */
+Test(page, a_narrow_credential_sees_its_own_incidents)
+{
+    notify("Slow", NULL);
+    notify("Each", "cart");
+    who = "shop";
+    (void)ask_incident("Each", "cart", 200);
+    for (int is_over = 0; is_over < 2; is_over++) {
+        const char *body = ask_incident("Slow", NULL, 404);
+        expect(body, "No such incident is open");
+        expect_none(body, "Slow");
+        world_notify(&world, AS_ALERT_RESOLVED, "Slow", NULL);
+    }
+    who = "";
+    expect(ask_incident("Slow", NULL, 200), "resolved");
 }
 
 Test(page, states_of_a_target_are_words)
