@@ -675,7 +675,7 @@ static void print_fish_names(void)
           "            case --context --url --token-file --ca-file\n"
           "                set daemon $daemon $line[$i]=(string replace -r '^~/' \"$HOME/\" -- "
           "$line[(math $i + 1)])\n"
-          "            case targets rules incidents decisions contexts\n"
+          "            case targets rules incidents decisions policies contexts\n"
           "                test -n \"$kind\"; or set kind $line[$i]\n"
           "        end\n"
           "    end\n"
@@ -732,8 +732,8 @@ static void print_fish(void)
         print_fish_command(commands[i]);
 }
 
-static const char *const name_kinds[] = {"targets",   "rules",    "incidents",
-                                         "decisions", "contexts", "reasons"};
+static const char *const name_kinds[] = {"targets",  "rules",    "incidents", "decisions",
+                                         "policies", "contexts", "reasons"};
 
 static int completion_fail(const struct as_args *args)
 {
@@ -818,7 +818,7 @@ static const struct as_option completion_options[] = {
 
 static const struct as_command command_completion = {
     .name = "completion",
-    .operands = "bash|zsh|fish|targets|rules|incidents|decisions|contexts|reasons",
+    .operands = "bash|zsh|fish|targets|rules|incidents|decisions|policies|contexts|reasons",
     .summary = "Prints a script for shell completion, or the names that it offers.",
     .help = "For example in ~/.bashrc: eval \"$(alertscaler completion bash)\"\n"
             "The script asks the daemon for names of targets and rules: with the options on the "
@@ -826,7 +826,7 @@ static const struct as_command command_completion = {
     .options = completion_options,
     .operands_min = 1,
     .operands_max = 1,
-    .first_words = "bash zsh fish targets rules incidents decisions contexts reasons",
+    .first_words = "bash zsh fish targets rules incidents decisions policies contexts reasons",
     .run = completion_run,
 };
 

@@ -395,6 +395,98 @@ static const struct get_column decision_columns[] = {
     {0},
 };
 
+/* --- policies --- */
+
+static char *policy_make_name(const json_t *policy, int64_t now_us)
+{
+    return get_copy(policy, "id");
+}
+
+static char *policy_make_target(const json_t *policy, int64_t now_us)
+{
+    return get_copy(policy, "target");
+}
+
+static char *policy_make_size(const json_t *policy, int64_t now_us)
+{
+    return get_copy_number(policy, "size");
+}
+
+static char *policy_make_desired(const json_t *policy, int64_t now_us)
+{
+    return get_copy_number(policy, "desired");
+}
+
+static char *policy_make_min(const json_t *policy, int64_t now_us)
+{
+    return get_copy_number(policy, "min");
+}
+
+static char *policy_make_max(const json_t *policy, int64_t now_us)
+{
+    return get_copy_number(policy, "max");
+}
+
+static char *policy_make_reason(const json_t *policy, int64_t now_us)
+{
+    return get_copy(policy, "reason");
+}
+
+/* As the condition's status in `kubectl get`. */
+static char *policy_make_ready(const json_t *policy, int64_t now_us)
+{
+    const json_t *ready = json_object_get(policy, "ready");
+    return as_xstrdup(json_is_true(ready) ? "True" : json_is_false(ready) ? "False" : "-");
+}
+
+static char *policy_make_obstacle(const json_t *policy, int64_t now_us)
+{
+    return get_copy(json_object_get(policy, "obstacle"), "reason");
+}
+
+static char *policy_make_value(const json_t *policy, int64_t now_us)
+{
+    return get_copy(policy, "value");
+}
+
+static char *policy_make_goal(const json_t *policy, int64_t now_us)
+{
+    return get_copy(policy, "goal");
+}
+
+static char *policy_make_locked(const json_t *policy, int64_t now_us)
+{
+    return get_copy(policy, "locked");
+}
+
+static char *policy_make_rule(const json_t *policy, int64_t now_us)
+{
+    return get_copy(policy, "rule");
+}
+
+static char *policy_make_message(const json_t *policy, int64_t now_us)
+{
+    return get_make_flow(json_object_get(json_object_get(policy, "obstacle"), "message"));
+}
+
+static char *policy_make_age(const json_t *policy, int64_t now_us)
+{
+    char age[64];
+    return as_xstrdup(
+        target_text_print_span(policy, "created", true, now_us, age, sizeof(age)) ? age : "-");
+}
+
+static const struct get_column policy_columns[] = {
+    {"NAME", false, policy_make_name},         {"TARGET", false, policy_make_target},
+    {"SIZE", false, policy_make_size},         {"DESIRED", false, policy_make_desired},
+    {"MIN", false, policy_make_min},           {"MAX", false, policy_make_max},
+    {"REASON", false, policy_make_reason},     {"READY", false, policy_make_ready},
+    {"OBSTACLE", false, policy_make_obstacle}, {"VALUE", true, policy_make_value},
+    {"GOAL", true, policy_make_goal},          {"LOCKED", true, policy_make_locked},
+    {"RULE", true, policy_make_rule},          {"AGE", false, policy_make_age},
+    {"MESSAGE", true, policy_make_message},    {0},
+};
+
 /* --- contexts --- */
 
 static char *context_make_current(const json_t *context, int64_t now_us)
@@ -454,6 +546,7 @@ static const struct get_kind get_kinds[] = {
      "/api/v1/decisions" GET_NEWEST,
      decision_columns,
      {"id", "target_name", "target"}},
+    {"policies", "policy", "/api/v1/policies" GET_ALL, policy_columns, {"id", "name"}},
     {"contexts", "context", NULL, context_columns, {"name"}},
 };
 
@@ -490,8 +583,8 @@ static const struct get_kind *get_find_kind(const struct as_args *args, const ch
     }
     AS_CLEANUP(as_free_p) char *hint = as_spelling_end(&spelling);
     (void)as_cli_fail(args,
-                      "there is no kind \"%s\": name targets, rules, incidents, decisions or "
-                      "contexts%s",
+                      "there is no kind \"%s\": name targets, rules, incidents, decisions, "
+                      "policies or contexts%s",
                       word, hint);
     return NULL;
 }
@@ -1031,17 +1124,17 @@ const struct as_command as_commands_of_readers[] = {
     [AS_READER_GET] =
         {
             .name = "get",
-            .operands = "targets|rules|incidents|decisions|contexts [NAME...]",
+            .operands = "targets|rules|incidents|decisions|policies|contexts [NAME...]",
             .summary = "Lists what a running daemon knows, or the contexts of the client file.",
             .help = "NAME may have wildcards: * and ?. It is the name or id of a target, the name "
                     "of a rule, the\n"
-                    "alert name or digest of an incident, or the id or target of a decision. Exit "
-                    "status 1 if a\n"
-                    "NAME matches nothing.",
+                    "alert name or digest of an incident, the id or target of a decision, or the "
+                    "name or\n"
+                    "NAMESPACE/NAME of a policy. Exit status 1 if a NAME matches nothing.",
             .options = get_options,
             .operands_min = 1,
             .operands_max = 1000,
-            .first_words = "targets rules incidents decisions contexts",
+            .first_words = "targets rules incidents decisions policies contexts",
             .names = "",
             .run = get_list_run,
         },

@@ -330,6 +330,7 @@ static void daemon_fill_view(void *context, struct as_view *view_out)
         .others = daemon->others,
         .query_checks = daemon->query_checks,
         .policies = daemon->policies.set,
+        .policy_reports = daemon->policies.reports,
         .dry_run = daemon->config->settings.dry_run || daemon->options->dry_run,
         .connections = daemon->server ? as_http_server_get_connections(daemon->server) : 0,
         .unanswered = as_receiver_count_waiting(daemon->receiver),

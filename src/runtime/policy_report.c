@@ -449,6 +449,7 @@ struct policy_status {
     const struct former_condition *former;
     const struct former_status *shown;
     as_maybe_time scaled_at;
+    const struct as_policy_reader *reader; /* NULL: the API server, which gets all names */
 };
 
 static void policy_status_deinit(struct policy_status *status)
@@ -772,6 +773,10 @@ static bool judge_pause(struct policy_status *status, const struct as_pause_view
 {
     if (!pause->is_set)
         return false;
+    const struct as_policy_reader *reader = status->reader;
+    const char *who = as_str_is_empty(pause->who) ? "an operator"
+                      : reader                    ? reader->show_name(reader->context, pause->who)
+                                                  : pause->who;
     AS_CLEANUP(as_free_p)
     char *message =
         pause->is_halt
@@ -781,8 +786,7 @@ static bool judge_pause(struct policy_status *status, const struct as_pause_view
                            pause->ways == AS_WAYS_UP     ? " (up)"
                            : pause->ways == AS_WAYS_DOWN ? " (down)"
                                                          : "",
-                           as_str_is_empty(pause->who) ? "an operator" : pause->who,
-                           as_str_is_empty(pause->reason) ? "no reason given" : pause->reason);
+                           who, as_str_is_empty(pause->reason) ? "no reason given" : pause->reason);
     set_condition(status, CONDITION_BLOCKED, true, pause->is_halt ? "KillSwitch" : "Paused",
                   message);
     return true;
@@ -953,17 +957,14 @@ static void write_rule(struct as_json_writer *json, const struct policy_status *
     as_json_end_object(json);
 }
 
-/* "Deployment/checkout", "aws/batch-1" */
-static void report_write_address(struct as_json_writer *json, const struct as_target_config *config)
+/* "Deployment/checkout", "aws/batch-1"; for free(), or NULL */
+static char *report_make_address(const struct as_target_config *config)
 {
     const char *kind = as_target_config_find_plain(config, "kind");
     const char *provider = as_target_config_find_plain(config, "provider");
     const char *name = as_target_config_find_plain(config, "name");
     const char *first = kind ? kind : provider;
-    if (!first || !name)
-        return;
-    AS_CLEANUP(as_free_p) char *text = as_xasprintf("%s/%s", first, name);
-    report_write_text(json, "target", text, TEXT_MAX);
+    return first && name ? as_xasprintf("%s/%s", first, name) : NULL;
 }
 
 /* Alerts that the namespace alone keeps from the rules: authors miss the label, or its value. */
@@ -988,16 +989,37 @@ static void write_unmatched(struct as_json_writer *json, const struct policy_sta
     as_json_end_object(json);
 }
 
+static int64_t report_get_size(const struct policy_status *status)
+{
+    return status->has_target && status->target.has_size ? status->target.replicas
+                                                         : status->shown->size;
+}
+
+static int64_t report_get_desired(const struct policy_status *status)
+{
+    return status->has_target && status->target.has_size ? status->target.desired
+                                                         : status->shown->desired;
+}
+
+/* Of the rule that decided; NULL: none. */
+static const char *report_find_value(const struct policy_status *status,
+                                     char text_out[AS_NUMBER_SIZE])
+{
+    if (report_has_former_rules(status) && status->shown->value)
+        return status->shown->value;
+    return rule_print_value(report_find_last_rule(status), text_out) ? text_out : NULL;
+}
+
 /* Ascending keys, as the writer wants them. */
 static void report_write_status(struct as_json_writer *json, const struct policy_status *status)
 {
-    const struct as_target_view *target = &status->target;
-    const bool has_size = status->has_target && target->has_size;
-    const int64_t size = has_size ? target->replicas : status->shown->size;
-    const int64_t desired = has_size ? target->desired : status->shown->desired;
+    const int64_t size = report_get_size(status);
+    const int64_t desired = report_get_desired(status);
     const bool has_former_rules = report_has_former_rules(status);
     char text[AS_RFC3339_SIZE > AS_NUMBER_SIZE ? AS_RFC3339_SIZE : AS_NUMBER_SIZE];
     struct as_schedule_bounds bounds = {0};
+    AS_CLEANUP(as_free_p)
+    char *address = status->config ? report_make_address(status->config) : NULL;
     if (status->config)
         bounds = as_target_config_get_bounds(status->config, status->view->wall);
     as_json_begin_object(json);
@@ -1029,13 +1051,9 @@ static void report_write_status(struct as_json_writer *json, const struct policy
     }
     if (size >= 0)
         as_json_write_member_i64(json, "size", size);
-    if (status->config)
-        report_write_address(json, status->config);
+    report_write_text(json, "target", address, TEXT_MAX);
     write_unmatched(json, status);
-    if (has_former_rules && status->shown->value)
-        report_write_text(json, "value", status->shown->value, TEXT_MAX);
-    else if (rule_print_value(report_find_last_rule(status), text))
-        as_json_write_member(json, "value", text);
+    report_write_text(json, "value", report_find_value(status, text), TEXT_MAX);
     as_json_end_object(json);
 }
 
@@ -1067,24 +1085,32 @@ static void entry_note_sent(struct policy_entry *entry, const struct policy_stat
     entry->is_confirmed = false;
 }
 
+static void entry_judge(struct policy_entry *entry, const struct as_scaling_policy *policy,
+                        const struct as_view *view, const struct as_policy_reader *reader,
+                        struct policy_status *status_out)
+{
+    *status_out = (struct policy_status){.policy = policy,
+                                         .view = view,
+                                         .former = entry->sent.all ? entry->sent_conditions
+                                                                   : entry->shown_conditions,
+                                         .shown = &entry->former,
+                                         .scaled_at = entry->scaled_at,
+                                         .reader = reader};
+    find_parts(status_out, entry);
+    judge_ready(status_out);
+    judge_active(status_out);
+    judge_limited(status_out);
+    judge_blocked(status_out);
+}
+
 static void entry_report(struct policy_entry *entry, const struct as_scaling_policy *policy,
                          const struct as_view *view, as_policy_report_fn *write, void *context)
 {
-    AS_CLEANUP(policy_status_deinit)
-    struct policy_status status = {.policy = policy,
-                                   .view = view,
-                                   .former = entry->sent.all ? entry->sent_conditions
-                                                             : entry->shown_conditions,
-                                   .shown = &entry->former,
-                                   .scaled_at = entry->scaled_at};
+    AS_CLEANUP(policy_status_deinit) struct policy_status status = {0};
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_POLICY_STATUS_MAX);
     AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_MEMORY);
     struct as_json_writer json;
-    find_parts(&status, entry);
-    judge_ready(&status);
-    judge_active(&status);
-    judge_limited(&status);
-    judge_blocked(&status);
+    entry_judge(entry, policy, view, NULL, &status);
     as_json_init(&json, &text, 0);
     report_write_status(&json, &status);
     if (as_buf_check(&text) != 0 || tree_load(&tree, text.data, text.size, NULL) != 0)
@@ -1141,4 +1167,91 @@ void as_policy_reports_step(struct as_policy_reports *reports, const struct as_p
         reports->owed_us -= AS_POLICY_ROUND_US;
         look_at(reports, TAILQ_FIRST(&reports->round), set, view, write, context);
     }
+}
+
+/* ---- for the API ---- */
+
+static bool report_is_paused(const struct policy_status *status)
+{
+    const struct as_view *view = status->view;
+    const struct as_scaling_policy *policy = status->policy;
+    return (view->engine && as_engine_get_pause(view->engine, view->mono, view->wall).is_set) ||
+           policy->paused || policy->paused_up || policy->paused_down ||
+           (status->has_target && status->target.pause.is_set);
+}
+
+static struct as_policy_condition report_show_condition(const struct policy_status *status,
+                                                        enum condition_kind kind)
+{
+    const struct condition *condition = &status->conditions[kind];
+    return (struct as_policy_condition){condition->is_true, condition->reason, condition->message};
+}
+
+/* NULL: another object has the name now. */
+static struct policy_entry *report_find_shown(const struct as_policy_reports *reports,
+                                              const struct as_scaling_policy *policy)
+{
+    struct policy_entry *entry = report_find(reports, policy->id);
+    return entry && as_str_equal(policy->uid, entry->uid) ? entry : NULL;
+}
+
+void as_policy_reports_show(const struct as_policy_reports *reports,
+                            const struct as_scaling_policy *policy, const struct as_view *view,
+                            const struct as_policy_reader *reader, as_policy_visit_fn *visit,
+                            void *context)
+{
+    struct policy_entry *entry = report_find_shown(reports, policy);
+    AS_CLEANUP(policy_status_deinit) struct policy_status status = {0};
+    char value[AS_NUMBER_SIZE], goal[AS_NUMBER_SIZE], locked[2 * AS_RFC3339_SIZE + 32];
+    char reason[AS_POLICY_WORD_SIZE], decided_at[AS_RFC3339_SIZE];
+    if (!entry)
+        return;
+    entry_judge(entry, policy, view, reader, &status);
+    const struct as_target_view *target = &status.target;
+    const bool is_decided = report_is_decided(&status);
+    const char *rule = is_decided ? target->last_rule : status.shown->rule;
+    AS_CLEANUP(as_free_p) char *address = status.config ? report_make_address(status.config) : NULL;
+    struct as_schedule_bounds bounds = {.min = -1, .max = -1};
+    if (status.config)
+        bounds = as_target_config_get_bounds(status.config, view->wall);
+    if (is_decided)
+        print_seconds(target->last_at, decided_at);
+    visit(context, &(struct as_policy_view){
+                       .policy = policy,
+                       .target = address,
+                       .target_id = entry->target,
+                       .size = (int32_t)report_get_size(&status),
+                       .desired = (int32_t)report_get_desired(&status),
+                       .min = bounds.min,
+                       .max = bounds.max,
+                       .value = report_find_value(&status, value),
+                       .goal = rule_print_goal(report_find_last_rule(&status), goal) ? goal : NULL,
+                       .locked = report_print_locks(&status, locked) ? locked : NULL,
+                       .decision = is_decided ? target->last_decision : NULL,
+                       .decided_at = is_decided ? decided_at : NULL,
+                       .reason = is_decided ? as_policy_spell(
+                                                  as_reason_get_word(target->last_reason), reason)
+                                            : status.shown->reason,
+                       .rule = rule ? get_rule_name(&status, rule) : NULL,
+                       .is_judged = !as_str_is_empty(policy->message),
+                       .ready = report_show_condition(&status, CONDITION_READY),
+                       .active = report_show_condition(&status, CONDITION_SCALING_ACTIVE),
+                       .limited = report_show_condition(&status, CONDITION_SCALING_LIMITED),
+                       .blocked = report_show_condition(&status, CONDITION_BLOCKED),
+                       .is_paused = report_is_paused(&status),
+                   });
+}
+
+void as_policy_reports_write(const struct as_policy_reports *reports,
+                             const struct as_scaling_policy *policy, const struct as_view *view,
+                             const struct as_policy_reader *reader, struct as_json_writer *json)
+{
+    struct policy_entry *entry = report_find_shown(reports, policy);
+    AS_CLEANUP(policy_status_deinit) struct policy_status status = {0};
+    if (!entry || as_str_is_empty(policy->message)) {
+        as_json_write_null(json);
+        return;
+    }
+    entry_judge(entry, policy, view, reader, &status);
+    report_write_status(json, &status);
 }

@@ -4,6 +4,7 @@
  *
  *   api.c         the API itself, and short answers
  *   api_decisions.c  decisions, of memory and of the action log
+ *   api_policies.c   scaling policies
  *   api_targets.c targets, and the status as a whole
  *   api_rules.c   rules
  */
@@ -212,6 +213,8 @@ void api_answer_debug_target(struct api_request *request);
 void api_answer_approvals(struct api_request *request);
 void api_answer_incidents(struct api_request *request);
 void api_answer_rules(struct api_request *request);
+void api_answer_policies(struct api_request *request);
+void api_answer_policy(struct api_request *request);
 void api_answer_decisions(struct api_request *request);
 void api_answer_decision(struct api_request *request);
 void api_answer_unknown(struct api_request *request); /* 404 */

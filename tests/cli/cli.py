@@ -184,6 +184,7 @@ class Completion(unittest.TestCase):
             (["--context", "=", "shop", "status", "se"], ["search"], "completion targets --context=shop"),
             (["--context", "shop", "status", "se"], ["search"], "completion targets --context=shop"),
             (["get", "rules", "w"], ["web", "worker"], "completion rules"),
+            (["get", "policies", "w"], ["web", "worker"], "completion policies"),
             (["describe", "target", "w"], ["web", "worker"], "completion targets"),
             (["log", "--rule", "=", "w"], ["web", "worker"], "completion rules"),
             (["log", "--reason", "w"], ["web", "worker"], "completion reasons"),

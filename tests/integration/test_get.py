@@ -41,10 +41,17 @@ def decision(number, of="web", **more):
             "reason": "scaled", "direction": "up", "replicas": 4, "desired": 6, **more}
 
 
+def policy(name, namespace="shop", **more):
+    return {"id": f"{namespace}/{name}", "namespace": namespace, "name": name, "uid": "8a0c", "generation": 3, "created": stamp(3 * 86400 + 60),
+            "target": f"Deployment/{name}", "target_id": target(name)["id"], "size": 4, "desired": 6, "min": 2, "max": 20, "value": "47.1",
+            "goal": "40", "locked": None, "decision": "01JD", "decided": stamp(60), "reason": "Scaled", "rule": "slow", "ready": True,
+            "ready_reason": "Ready", "message": "the policy is in force", "paused": False, "obstacle": None, **more}
+
+
 @pytest.fixture
 def played():
     daemon = Played()
-    lists = daemon.lists = {"targets": [], "rules": [], "incidents": [], "decisions": []}
+    lists = daemon.lists = {"targets": [], "rules": [], "incidents": [], "decisions": [], "policies": []}
 
     def answer(asked):
         path, _, query = asked.path.removeprefix("/api/v1/").partition("?")
@@ -114,6 +121,32 @@ def test_incidents_and_decisions(played):
     assert table(played.run("get", "decisions", "-o", "wide").stdout) == [
         ["01JD1", "2m ago", "web", "4->6", "scaled", "slow", "-", target("web")["id"]],
         ["01JD2", "3m ago", "web", "4", "dry_run", "-", "6", target("web")["id"]]]
+
+
+def test_policies(played):
+    blocked = {"condition": "Blocked", "reason": "Paused", "message": "annotation alertscaler.io/paused: sale"}
+    played.lists["policies"] = [
+        policy("web", locked="up until 14:04:12Z"),
+        policy("search", size=None, desired=None, min=None, max=None, target=None, value=None, goal=None, reason=None, rule=None, ready=False,
+               obstacle={"condition": "Ready", "reason": "Invalid", "message": "spec.rules[0]: no"}),
+        policy("new", ready=None, obstacle=blocked)]
+    done = played.run("get", "policies")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0].split() == ["NAME", "TARGET", "SIZE", "DESIRED", "MIN", "MAX", "REASON", "READY", "OBSTACLE", "AGE"]
+    assert table(done.stdout) == [
+        ["shop/web", "Deployment/web", "4", "6", "2", "20", "Scaled", "True", "-", "3d"],
+        ["shop/search", "-", "-", "-", "-", "-", "-", "False", "Invalid", "3d"],
+        ["shop/new", "Deployment/new", "4", "6", "2", "20", "Scaled", "-", "Paused", "3d"]]
+    wide = played.run("get", "policy", "web", "new", "-o", "wide").stdout
+    assert wide.splitlines()[0].split()[-6:] == ["VALUE", "GOAL", "LOCKED", "RULE", "AGE", "MESSAGE"]
+    assert [row[9:] for row in table(wide)] == [["47.1", "40", "up until 14:04:12Z", "slow", "3d", "-"],
+                                                ["47.1", "40", "-", "slow", "3d", "annotation alertscaler.io/paused: sale"]]
+    for words, found in ((["shop/web"], ["shop/web"]), (["shop/*", "--sort-by=name"], ["shop/new", "shop/search", "shop/web"]),
+                         (["s*h"], ["shop/search"]), (["--sort-by=-size"], ["shop/web", "shop/new", "shop/search"])):
+        assert played.run("get", "policies", *words, "-o", "name").stdout.split() == found, words
+    done = played.run("get", "policies", "shop/wbe")
+    assert done.returncode == 1 and 'no policy has the name "shop/wbe"; did you mean "shop/web"?' in done.stderr
+    assert json.loads(played.run("get", "policies", "web", "-o", "json").stdout) == [played.lists["policies"][0]]
 
 
 # names, order, formats
@@ -192,8 +225,10 @@ def test_documents_are_those_of_the_api(played, output, read):
 def test_nothing_raw_is_printed(played, output):
     evil = "a\x1b[31m\x07\x9b\u202eb\nc"
     played.lists.update(targets=[target(evil, failure=evil, failure_text=evil)], rules=[rule(evil, match=[evil], action={evil: {evil: evil}})],
-                        incidents=[incident(evil, labels={"alertname": evil, evil: evil})], decisions=[decision(1, of=evil, reason=evil)])
-    for kind in ("targets", "rules", "incidents", "decisions"):
+                        incidents=[incident(evil, labels={"alertname": evil, evil: evil})], decisions=[decision(1, of=evil, reason=evil)],
+                        policies=[policy(evil, **{key: evil for key in ("target", "value", "goal", "locked", "reason", "rule")},
+                                         obstacle={"condition": evil, "reason": evil, "message": evil})])
+    for kind in ("targets", "rules", "incidents", "decisions", "policies"):
         done = played.run("get", kind, "-o", output)
         assert done.returncode == 0
         assert not set(done.stdout + done.stderr) & set("\x1b\x07\x9b\u202e"), kind
@@ -207,7 +242,7 @@ def test_nothing_raw_is_printed(played, output):
 
 
 def test_a_wrong_kind(played):
-    for words, says in ((["get", "tragets"], 'there is no kind "tragets": name targets, rules, incidents, decisions or contexts; did you mean "targets"?'),
+    for words, says in ((["get", "tragets"], 'there is no kind "tragets": name targets, rules, incidents, decisions, policies or contexts; did you mean "targets"?'),
                         (["get"], "too few arguments"), (["describe", "rule", "slow"], "write `describe target NAME`")):
         done = played.run(*words)
         assert done.returncode == 2 and says in done.stderr
@@ -312,6 +347,8 @@ def test_names_for_completion(played, tmp_path):
     played.lists.update(targets=[target("web"), target("search")], rules=[rule("slow")])
     assert played.run("completion", "targets").stdout == "web\nsearch\n"
     assert played.run("completion", "rules").stdout == "slow\n"
+    played.lists["policies"] = [policy("web")]
+    assert played.run("completion", "policies").stdout == "shop/web\n"
     token = tmp_path / "token"
     token.write_text("s3cret\n")
     assert played.run("completion", "targets", "--token-file", token).returncode == 0
@@ -350,6 +387,7 @@ def test_a_daemon(make_daemon):
     assert table(run(*here, "get", "rules", env=env).stdout) == [["slow", "web", "scale_up {by: 1}", "-"]]
     eventually(lambda: "failing: unreachable" in run(*here, "get", "targets", env=env).stdout, 20)
     assert run(*here, "get", "decisions", env=env).returncode == 0
+    assert run(*here, "get", "policies", "-o", "json", env=env).stdout == "[]\n"     # no `objects` in the configuration
     described = run(*here, "describe", "target", "web", env=env)
     assert described.returncode == 0 and "Slow" in described.stdout and "unreachable" in described.stdout
     document = yaml.safe_load(run(*here, "get", "targets", "-o", "yaml", env=env).stdout)

@@ -1,5 +1,7 @@
 """Scaling policies through the built binary, on the real API server: what comes, changes, goes, breaks, is paused or belongs to another."""
 import json
+import pathlib
+import re
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -7,6 +9,7 @@ import pytest
 
 from harness.deploy import install
 from harness.notification import alert, notification
+from harness.played import run
 from harness.wait import eventually, steadily
 from test_listed_objects import deployment, sizes
 from test_policies import definition  # noqa: F401
@@ -92,6 +95,38 @@ def test_a_policy_scales_for_the_alerts_of_its_namespace(spaces):
     record = daemon.wait_record("action", outcome="applied")
     assert record["rule"] == f"{spaces.namespace}/web/busy"
     assert {a["outcome"] for n in daemon.notifications() for a in n["alerts"] if a["labels"]["namespace"] == "elsewhere"} == {"no_rule"}
+
+
+def test_the_api_and_get_show_what_kubectl_shows(spaces):
+    daemon = spaces.daemon()
+    broken = policy(spaces.namespace, "broken", "other")
+    broken["spec"]["target"]["min"] = 20
+    spaces.apply(broken)
+    spaces.apply(policy(spaces.namespace))
+    eventually(lambda: spaces.is_in_force(daemon))
+    daemon.notify(spaces.busy())
+    eventually(lambda: spaces.sizes()["web"] == 4)
+    web, refused = f"{spaces.namespace}/web", f"{spaces.namespace}/broken"
+    path = f"/api/v1/policies/{web}"
+    eventually(lambda: daemon.get(path).json["data"]["size"] == 4)
+    eventually(lambda: (spaces.get().get("status") or {}).get("size") == 4, what="the status of the object is written")
+    shown, status = daemon.get(path).json["data"], spaces.get()["status"]
+    for column in ("target", "size", "desired", "min", "max"):
+        assert shown[column] == status[column], column
+    assert shown["reason"] == status["lastDecision"]["reason"] and shown["rule"] == status["lastDecision"]["rule"] == "busy"
+    assert shown["generation"] == status["observedGeneration"] == 1 and shown["uid"] == spaces.get()["metadata"]["uid"]
+    assert {c["type"]: (c["status"], c["reason"]) for c in shown["status"]["conditions"]} == {
+        c["type"]: (c["status"], c["reason"]) for c in status["conditions"]}
+    assert daemon.target(web)["id"] == shown["target_id"]
+    items = {each["id"]: each for each in daemon.get("/api/v1/policies").json["data"]}
+    assert set(items) == {web, refused} and items[web] == {key: value for key, value in shown.items() if key != "status"}
+    page = (pathlib.Path(__file__).parents[2] / "docs/api.md").read_text().split("\n## `/api/v1/policies`\n")[1]
+    assert set(json.loads(re.search(r"```json\n(\{\n.*?)```", page, re.S)[1])) == set(items[web]) == set(items[refused])
+    assert (items[refused]["ready"], items[refused]["obstacle"]["reason"], items[refused]["size"]) == (False, "Invalid", None)
+    table = run("get", "policies", f"--url={daemon.url}").stdout.splitlines()
+    assert [line.split()[0] for line in table[1:]] == [refused, web] and table[2].split()[1:4] == ["Deployment/web", "4", "4"]
+    spaces.delete()
+    eventually(lambda: run("get", "policies", "-o", "name", f"--url={daemon.url}").stdout.split() == [refused], what="the policy is gone")
 
 
 def test_a_change_is_in_force_within_a_second_and_a_deletion_ends_it(spaces):

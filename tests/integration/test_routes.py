@@ -27,11 +27,12 @@ PATHS = """
 /login /login?to=/x /login/ /logout /account /pause /resume /scale /targets/workers/pause /targets/workers/scale /targets/none/unlock
 /targets /targets/ /targets/none /targets/workers /decisions /decisions/none /groups/none /incidents /incidents/ /incidents/none /rules /rules/x
 /page.js
+/api/v1/policies /api/v1/policies/ /api/v1/policies/x /api/v1/policies/x/y
 """.split()
 TOKENS = {"notifier": ["notify"], "reader": ["read"], "admin": ["admin"]}
 ASKING = {"nobody": None, "wrong": "wrong", **{name: name for name in TOKENS}}
 BODY = b'{"reason": "test"}'
-VARIES = re.compile(r"^(/|/incidents|/rules|/targets/workers|/metrics|/page.js|/api/v1/(status|rules|targets|decisions|incidents|targets/.*))(\?.*)?$")
+VARIES = re.compile(r"^(/|/incidents|/rules|/targets/workers|/metrics|/page.js|/api/v1/(status|rules|targets|decisions|incidents|policies|targets/.*))(\?.*)?$")
 
 
 def ask(daemon, method, path, token):

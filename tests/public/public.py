@@ -41,7 +41,7 @@ FORMS = [
 ]
 # Documents in a form that others define: Kubernetes' own kinds, patches.
 KUBERNETES = {"Lease": "Lease", "ConfigMap": "ConfigMap"}
-FOREIGN_KINDS = {"Eviction", "DeleteOptions"}
+FOREIGN_KINDS = {"Eviction", "DeleteOptions", "ScalingPolicy"}     # keys_of_crd has the keys of policies
 FOREIGN = [{"metadata", "spec"}]
 
 CONSTANTS = re.compile(rb"(?:[a-z0-9-]+\.)*alertscaler\.io/[a-z][a-z0-9-]*|app\.kubernetes\.io/[a-z-]+|fieldManager=[a-z-]+|urn:alertscaler:"

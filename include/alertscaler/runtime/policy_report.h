@@ -25,6 +25,7 @@
 #define AS_POLICY_ROUND_US       (20 * AS_US_PER_S) /* each policy is looked at once */
 #define AS_POLICY_REPORTS_A_STEP 200                /* at most; each takes some 50 us */
 
+struct as_json_writer;
 struct as_policy_reports;
 
 struct as_policy_reports *as_policy_reports_new(void) AS_MUST_USE;
@@ -68,6 +69,48 @@ typedef void as_policy_report_fn(void *context, const struct as_scaling_policy *
  * second while we lead. */
 void as_policy_reports_step(struct as_policy_reports *reports, const struct as_policy_set *set,
                             const struct as_view *view, as_policy_report_fn *write, void *context);
+
+/*
+ * A policy for the API: what its status says, now. On a replica without an engine it says what the
+ * API server shows.
+ */
+
+struct as_policy_condition { /* borrowed */
+    bool is_true;
+    const char *reason, *message;
+};
+
+struct as_policy_view { /* borrowed for the call; the columns of `kubectl get` */
+    const struct as_scaling_policy *policy;
+    const char *target;               /* "Deployment/web"; NULL: the policy has none */
+    const char *target_id;            /* the same as an id of a target */
+    int32_t size, desired, min, max;  /* negative: not known */
+    const char *value, *goal;         /* of the rule that decided; NULL: none */
+    const char *locked;               /* NULL: not locked */
+    const char *decision;             /* id of the last one; NULL: not known */
+    const char *decided_at;           /* RFC 3339; NULL: not known */
+    const char *reason, *rule;        /* of the last decision; NULL: none */
+    bool is_judged;                   /* false: no join has judged this generation; then: */
+    struct as_policy_condition ready; /* says nothing */
+    struct as_policy_condition active, limited, blocked;
+    bool is_paused; /* by an annotation, an operator or the kill switch */
+};
+typedef void as_policy_visit_fn(void *context, const struct as_policy_view *view);
+
+struct as_policy_reader { /* of the names of credentials in messages */
+    const char *(*show_name)(const void *context, const char *name);
+    const void *context;
+};
+
+/* Calls `visit` once; not for a policy that as_policy_reports_on_object has ignored. */
+void as_policy_reports_show(const struct as_policy_reports *reports,
+                            const struct as_scaling_policy *policy, const struct as_view *view,
+                            const struct as_policy_reader *reader, as_policy_visit_fn *visit,
+                            void *context);
+/* Writes the member `status` of the object; null: it is not known. */
+void as_policy_reports_write(const struct as_policy_reports *reports,
+                             const struct as_scaling_policy *policy, const struct as_view *view,
+                             const struct as_policy_reader *reader, struct as_json_writer *json);
 
 AS_DEFINE_CLEANUP(struct as_policy_reports *, as_policy_reports_free)
 

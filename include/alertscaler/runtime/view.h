@@ -19,9 +19,10 @@
 #include <alertscaler/port/target.h>
 
 struct as_external_url;
-struct as_others;       /* kube/kube_rivals.h */
-struct as_policy_set;   /* rules/policy_set.h */
-struct as_query_checks; /* monitoring/query_checks.h */
+struct as_others;         /* kube/kube_rivals.h */
+struct as_policy_reports; /* runtime/policy_report.h */
+struct as_policy_set;     /* rules/policy_set.h */
+struct as_query_checks;   /* monitoring/query_checks.h */
 
 struct as_view {
     as_mono_time mono;
@@ -48,6 +49,7 @@ struct as_view {
     const struct as_others *others;             /* who else aims at targets; NULL: nobody */
     const struct as_query_checks *query_checks; /* NULL: none fails */
     struct as_policy_set *policies;             /* NULL: none */
+    struct as_policy_reports *policy_reports;   /* NULL: none */
     const struct as_target_port *targets;       /* NULL: none */
     void (*visit_facts)(const struct as_target_port *targets, as_facts_visit_fn *visit,
                         void *context); /* as in adapters.h */
