@@ -596,8 +596,8 @@ void api_read_decision(struct api_request *request, const char *id,
  * Requests.
  */
 
-static int api_parameter_get_time(const struct api_request *request, const char *name,
-                                  as_maybe_time *time_out, struct as_error *error)
+int api_parameter_get_time(const struct api_request *request, const char *name,
+                           as_maybe_time *time_out, struct as_error *error)
 {
     const char *text = api_parameter_find(request, name);
     as_maybe_time time = {.set = text != NULL};

@@ -175,6 +175,9 @@ void api_print_matcher(const struct as_matcher *matcher, struct as_buf *out);
 void api_write_action(struct as_json_writer *json, const struct as_rule *rule);
 
 const char *api_parameter_find(const struct api_request *request, const char *name); /* "": NULL */
+/* api_decisions.c: RFC 3339, or seconds since 1970. -EINVAL: it is wrong; the error names it. */
+int api_parameter_get_time(const struct api_request *request, const char *name,
+                           as_maybe_time *time_out, struct as_error *error) AS_MUST_USE;
 /* request->rest, percent-decoded, for free(); NULL if malformed. */
 char *api_decode_rest(const struct api_request *request) AS_MUST_USE;
 const struct kept_decision *api_find_decision(const struct as_api *api, const char *id); /* NULL */

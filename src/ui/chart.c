@@ -145,19 +145,24 @@ void as_timeline_band_deinit(struct as_timeline_band *band)
 }
 
 /*
- * The bounds of a chart over time.
+ * The bounds of a chart over time: each change, but no more than a chart can show.
  */
+
+#define BOUNDS_MAX    2400
+#define LOOK_AHEAD_US (14 * AS_US_PER_DAY) /* as_schedule_state looks so far for a change */
 
 void as_chart_bounds_fill(struct as_chart_bounds *bounds, const struct as_target_config *config,
                           int64_t from, int64_t to)
 {
+    const int64_t step = (to - from) / BOUNDS_MAX; /* changes within less are not told apart */
     *bounds = (struct as_chart_bounds){0};
     for (int64_t at = from; at < to;) {
         const struct as_schedule_bounds now =
             as_target_config_get_bounds(config, (as_wall_time){at});
         as_timeline_add(&bounds->min, at, now.min);
         as_timeline_add(&bounds->max, at, now.max);
-        at = now.change.set ? now.change.at.us : to;
+        const int64_t change = now.change.set ? now.change.at.us : at + LOOK_AHEAD_US;
+        at = change > at + step ? change : at + step + 1;
     }
 }
 

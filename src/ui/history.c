@@ -332,7 +332,7 @@ static void trace(const struct history_line *line, as_wall_time from, as_wall_ti
                   struct as_timeline *line_out)
 {
     as_timeline_add(line_out, from.us, AS_TIMELINE_UNKNOWN);
-    for (size_t i = 0; line && i < line->count; i++) {
+    for (size_t i = 0; line && i < line->count && line->events[i].at <= to.us; i++) {
         const struct history_event *event = &line->events[i];
         if (event->kind == HISTORY_SIZE)
             as_timeline_add(line_out, history_cut(event->at, from, to), event->value);
@@ -411,7 +411,7 @@ static void draw_locks(struct as_history_chart *chart, const struct history_line
 {
     struct as_timeline_band *band = &chart->locks[chart->lock_count];
     int64_t end = INT64_MIN;
-    for (size_t i = 0; i < line->count; i++) {
+    for (size_t i = 0; i < line->count && line->events[i].at <= to.us; i++) {
         const struct history_event *event = &line->events[i];
         if (event->kind != kind)
             continue;
@@ -438,12 +438,12 @@ void as_history_draw(const struct as_history *history, const char *target, as_wa
     if (!line)
         return;
     chart_out->marks = as_xcalloc(AS_HISTORY_MARKS_MAX, sizeof(*chart_out->marks));
-    for (size_t i = 0; i < line->count; i++) {
+    for (size_t i = 0; i < line->count && line->events[i].at <= to.us; i++) {
         const struct history_event *event = &line->events[i];
         if (event->kind == HISTORY_ALERT)
             draw_alert(chart_out, history->texts[event->name], event->value,
                        history_cut(event->at, from, to));
-        else if (event->kind == HISTORY_ACTION && event->at >= from.us && event->at <= to.us)
+        else if (event->kind == HISTORY_ACTION && event->at >= from.us)
             draw_mark(history, chart_out, event);
     }
     end_bands(chart_out, from, to);

@@ -164,10 +164,9 @@ static void style_print_policy(bool has_script, struct as_buf *headers)
  * The line has a point for each pixel at most. It is lifted where the size is not known.
  */
 
-#define SPAN_US AS_US_PER_H
-#define WIDTH   120
-#define HEIGHT  28
-#define MARGIN  3
+#define WIDTH  120
+#define HEIGHT 28
+#define MARGIN 3
 
 struct range {
     int32_t least, largest;
@@ -188,9 +187,9 @@ static struct range find_range(const struct as_timeline *line)
     return range;
 }
 
-static int get_x(int64_t at, int64_t from)
+static int get_x(int64_t at, const struct page_range *shown)
 {
-    return (int)((at - from) * WIDTH / SPAN_US);
+    return (int)((at - shown->from.us) * WIDTH / (shown->to.us - shown->from.us));
 }
 
 static int get_y(int32_t size, const struct range *range)
@@ -201,14 +200,14 @@ static int get_y(int32_t size, const struct range *range)
     return HEIGHT - MARGIN - (int)((int64_t)(size - range->least) * (HEIGHT - 2 * MARGIN) / span);
 }
 
-static void page_draw(struct as_buf *out, const struct as_timeline *line, int64_t from,
-                      const struct range *range)
+static void page_draw(struct as_buf *out, const struct as_timeline *line,
+                      const struct page_range *shown, const struct range *range)
 {
     bool is_down = false;
     for (size_t i = 0; i < line->count; i++) {
         const struct as_timeline_point *point = &line->points[i];
-        const int x = get_x(point->at, from);
-        if (i + 1 < line->count && get_x(line->points[i + 1].at, from) == x)
+        const int x = get_x(point->at, shown);
+        if (i + 1 < line->count && get_x(line->points[i + 1].at, shown) == x)
             continue;
         if (point->size == AS_TIMELINE_UNKNOWN) {
             if (is_down)
@@ -223,20 +222,21 @@ static void page_draw(struct as_buf *out, const struct as_timeline *line, int64_
         as_buf_printf(out, "H%d", WIDTH);
 }
 
-/* A small picture of a target's last hour. */
-static void page_print_spark(const struct api_request *request, const char *target)
+/* A small picture of a target's size. */
+static void page_print_spark(const struct api_request *request, const char *target,
+                             const struct page_range *shown)
 {
     struct as_buf *out = page_get_out(request);
-    const as_wall_time from = {request->view.wall.us - SPAN_US};
     struct as_timeline line;
-    as_history_trace(request->api->history, target, from, request->view.wall, &line);
+    as_history_trace(request->api->history, target, shown->from, shown->to, &line);
     const struct range range = find_range(&line);
     if (range.is_known) {
         as_buf_append_str(out, "<svg class=\"spark\" role=\"img\" viewBox=\"0 0 120 28\"");
-        as_buf_printf(out, " aria-label=\"from %" PRId32 " to %" PRId32 " in the last hour\">",
-                      range.least, range.largest);
+        as_buf_printf(out, " aria-label=\"from %" PRId32 " to %" PRId32 " in the %s%s\">",
+                      range.least, range.largest, shown->last ? "last " : "chosen time",
+                      shown->last ? shown->last : "");
         as_buf_append_str(out, "<path d=\"");
-        page_draw(out, &line, from.us, &range);
+        page_draw(out, &line, shown, &range);
         as_buf_append_str(out, "\"/></svg>");
     } else {
         html_element(out, "span", "dim", "not known");
@@ -410,13 +410,18 @@ struct page_slice page_slice_get(const struct api_request *request, size_t total
                                .size = size};
 }
 
-/* Appends the present parameters, each with `&` behind it, without `page` and `without`. */
-static void page_append_query(const struct api_request *request, const char *without,
-                              struct as_buf *url)
+static bool is_without(const char *key, const char *without)
+{
+    const bool is_range = strcmp(without, PAGE_RANGE) == 0;
+    return strcmp(key, without) == 0 ||
+           (is_range && (strcmp(key, "from") == 0 || strcmp(key, "to") == 0));
+}
+
+void page_append_query(const struct api_request *request, const char *without, struct as_buf *url)
 {
     const struct evkeyval *parameter;
     TAILQ_FOREACH (parameter, &request->parameters, next) {
-        if (strcmp(parameter->key, without) != 0 && strcmp(parameter->key, "page") != 0 &&
+        if (!is_without(parameter->key, without) && strcmp(parameter->key, "page") != 0 &&
             strcmp(parameter->key, PAGE_SINCE) != 0 &&
             as_str_is_visible(parameter->key, strlen(parameter->key)))
             html_query(url, parameter->key, parameter->value);
@@ -1302,6 +1307,7 @@ static int by_decision(const struct as_target_view *a, const struct as_target_vi
 
 struct wanted {
     struct api_request *request;
+    const struct page_range *range;
     const char *text; /* NULL: any */
     const struct state *state;
     const struct sorting *sorting;
@@ -1371,6 +1377,15 @@ static void page_collect(void *context, const struct as_target_view *target)
 
 /* --- the form and the table --- */
 
+static const char *const range_names[] = {PAGE_RANGE, "from", "to"};
+
+static void print_hidden(struct as_buf *out, const char *name, const char *value)
+{
+    as_buf_printf(out, "<input type=\"hidden\" name=\"%s\"", name);
+    html_attribute(out, "value", value);
+    as_buf_append_char(out, '>');
+}
+
 static void target_rows_print_form(const struct wanted *wanted)
 {
     struct as_buf *out = page_get_out(wanted->request);
@@ -1380,10 +1395,12 @@ static void target_rows_print_form(const struct wanted *wanted)
                   page_root(wanted->request));
     html_attribute(out, "value", wanted->text ? wanted->text : "");
     as_buf_append_str(out, "></label>");
-    if (*wanted->state->word) {
-        as_buf_append_str(out, "<input type=\"hidden\" name=\"state\"");
-        html_attribute(out, "value", wanted->state->word);
-        as_buf_append_char(out, '>');
+    if (*wanted->state->word)
+        print_hidden(out, "state", wanted->state->word);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(range_names); i++) {
+        const char *value = api_parameter_find(wanted->request, range_names[i]);
+        if (value)
+            print_hidden(out, range_names[i], value);
     }
     as_buf_append_str(out, "<label>Order<select name=\"sort\">");
     for (size_t i = 0; i < AS_ARRAY_SIZE(sortings); i++)
@@ -1416,9 +1433,10 @@ static void print_state_links(const struct wanted *wanted)
     as_buf_append_str(out, "</nav>\n");
 }
 
-static void page_print_row(struct html_table *table, const struct api_request *request,
+static void page_print_row(struct html_table *table, const struct wanted *wanted,
                            const struct as_target_view *target)
 {
+    const struct api_request *request = wanted->request;
     struct as_buf *out = table->out;
     html_row_begin(table);
     html_cell(table);
@@ -1433,7 +1451,7 @@ static void page_print_row(struct html_table *table, const struct api_request *r
     if (target->config)
         target_print_bounds(out, target);
     html_cell(table);
-    page_print_spark(request, target->id);
+    page_print_spark(request, target->id, wanted->range);
     html_cell(table);
     target_print_signs(request, target, SIGNS_SHOWN);
     html_cell(table);
@@ -1452,9 +1470,12 @@ static void page_print_row(struct html_table *table, const struct api_request *r
 
 static void page_print_rows(struct wanted *wanted, const struct page_slice *slice)
 {
+    const char *last = wanted->range->last;
+    AS_CLEANUP(as_free_p)
+    char *title = last ? as_xasprintf("Last %s", last) : as_xstrdup("Chosen time");
     struct html_column columns[COLUMNS] = {
         {.title = "Target"}, {.title = "Size", .is_number = true},
-        {.title = "Bounds"}, {.title = "Last hour"},
+        {.title = "Bounds"}, {.title = title},
         {.title = "State"},  {.title = "Last decision"},
     };
     struct as_buf urls[AS_ARRAY_SIZE(sortings)];
@@ -1464,6 +1485,11 @@ static void page_print_rows(struct wanted *wanted, const struct page_slice *slic
         const bool is_sorted = &sortings[i] == wanted->sorting;
         urls[i] = AS_BUF_INIT(PAGE_URL_MAX);
         as_buf_printf(&urls[i], "%s/?", page_root(wanted->request));
+        for (size_t k = 0; k < AS_ARRAY_SIZE(range_names); k++) {
+            const char *value = api_parameter_find(wanted->request, range_names[k]);
+            if (value)
+                html_query(&urls[i], range_names[k], value);
+        }
         if (wanted->text)
             html_query(&urls[i], "q", wanted->text);
         html_query(&urls[i], "state", wanted->state->word);
@@ -1477,22 +1503,24 @@ static void page_print_rows(struct wanted *wanted, const struct page_slice *slic
     }
     html_table_begin(&table, page_get_out(wanted->request), "Targets", columns, COLUMNS);
     for (size_t i = slice->from; i < slice->to; i++)
-        page_print_row(&table, wanted->request, &wanted->rows[i]);
+        page_print_row(&table, wanted, &wanted->rows[i]);
     html_table_end(&table);
     for (size_t i = 0; i < AS_ARRAY_SIZE(sortings); i++)
         as_buf_deinit(&urls[i]);
 }
 
-void target_rows_print(struct api_request *request)
+void target_rows_print(struct api_request *request, const struct page_range *range)
 {
     const struct as_view *view = &request->view;
     struct wanted wanted = read_wanted(request);
+    wanted.range = range;
     as_engine_visit_targets(view->engine, view->mono, view->wall, page_collect, &wanted);
     if (wanted.count > 1)
         qsort_r(wanted.rows, wanted.count, sizeof(*wanted.rows), page_compare, &wanted);
     const struct page_slice slice = page_slice_get(request, wanted.count, TARGET_ROWS_SHOWN);
     target_rows_print_form(&wanted);
     print_state_links(&wanted);
+    page_range_print_links(request, range);
     if (wanted.count > 0)
         page_print_rows(&wanted, &slice);
     else
@@ -1577,7 +1605,7 @@ bool page_answer_unchanged(struct api_request *request)
 #define HEADERS_MAX   ((size_t)1024)
 #define SENTENCE_SIZE 1024
 #define REFRESH_S     15
-#define SHOWN_MAX_US  (30 * AS_US_PER_S) /* then a page is printed anew, for its charts */
+#define SHOWN_MAX_US  (30 * AS_US_PER_S) /* then a page is printed anew */
 #define REFRESH_MAX_S 3600
 
 /* Seconds that the reader has asked for; 0: the page stays as it is. */
@@ -1687,7 +1715,8 @@ void page_begin(struct api_request *request, const struct page_head *head)
     request->has_form = head->has_form || head->is_open;
     request->is_open = head->is_open;
     request->stays = head->stays;
-    request->api->shown_until.us = request->view.wall.us + SHOWN_MAX_US;
+    request->api->shown_until.us =
+        request->view.wall.us + (head->lasts_us > 0 ? head->lasts_us : SHOWN_MAX_US);
     const int64_t refresh = get_refresh(request);
     as_buf_append_str(out,
                       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"

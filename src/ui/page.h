@@ -31,6 +31,7 @@ struct page_head {
     enum page_place place;
     bool has_form;
     bool stays;           /* offers no refreshing */
+    int64_t lasts_us;     /* then it is printed anew, for its charts; 0: 30 s */
     bool is_open;         /* for everybody: nothing of the replica is in it */
     const char *leads_to; /* goes on to this path at once; NULL: stays */
 };
@@ -151,14 +152,38 @@ struct page_slice page_slice_get(const struct api_request *request, size_t total
 void page_slice_print(const struct api_request *request, const struct page_slice *slice,
                       const char *path);
 #define PAGE_URL_MAX ((size_t)64 * 1024)
+/* Appends the present parameters, each with `&` behind it, without `page` and `without`.
+ * PAGE_RANGE: without all that set the time range. */
+void page_append_query(const struct api_request *request, const char *without, struct as_buf *url);
+
+/*
+ * The time range of a page with charts (page_range.c): the parameter `range`, or `from` and `to`.
+ */
+
+#define PAGE_RANGE "range"
+
+struct page_range {
+    as_wall_time from, to;
+    const char *last; /* "hour", as in "the last hour"; NULL: `from` or `to` is given */
+    bool is_fixed;    /* the end is in the past, and does not move */
+};
+
+/* `fallback`: the range if the request has none, as "1h". False after answering that a parameter is
+ * wrong. */
+bool page_range_get(struct api_request *request, const char *fallback,
+                    struct page_range *range_out) AS_MUST_USE;
+/* How long a chart is current: for page_head.lasts_us. */
+int64_t page_range_get_lasts(const struct page_range *range);
+/* Links to the ranges, with the other parameters as they are. */
+void page_range_print_links(const struct api_request *request, const struct page_range *range);
 
 /*
  * The table of targets: filtered by the parameters `q` (part of a name or id) and `state`, sorted
  * by `sort` and `order`, in pages of 100.
  */
 
-/* The form and the table; the engine must be there. */
-void target_rows_print(struct api_request *request);
+/* The form and the table; the engine must be there. `range`: of the small lines. */
+void target_rows_print(struct api_request *request, const struct page_range *range);
 
 /* For a target's own page too: "6", "6 -> 8, 5 ready". */
 void target_print_size(struct as_buf *out, const struct as_target_view *target);

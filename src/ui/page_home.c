@@ -556,6 +556,9 @@ static void page_home_print_failing_rules(struct api_request *request)
 void page_answer_home(struct api_request *request)
 {
     struct as_buf *out = page_get_out(request);
+    struct page_range range;
+    if (!page_range_get(request, "1h", &range))
+        return;
     page_begin(request, &(struct page_head){.title = "Targets",
                                             .place = PAGE_TARGETS,
                                             .has_form = page_has_orders(request, NULL) ||
@@ -569,7 +572,7 @@ void page_answer_home(struct api_request *request)
         return;
     }
     page_print_approvals(request, NULL);
-    target_rows_print(request);
+    target_rows_print(request, &range);
     page_home_print_failing_rules(request);
     page_print_blocked(request);
     page_part(request, "Open incidents");

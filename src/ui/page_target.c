@@ -1,6 +1,6 @@
 /*
- * The page of one target: its last day as a chart, what holds it, what leads to it, what was
- * decided and done.
+ * The page of one target: its size over a time range as a chart, what holds it, what leads to it,
+ * what was decided and done.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -20,6 +20,7 @@
 #define ACTIONS_SHOWN   10
 #define WIDE            1160 /* pixels of a chart */
 #define SMALL           360
+#define SPAN_MIN_US     AS_US_PER_MIN /* of a chart */
 #define NEXT_NOTE_MAX   ((size_t)1024)
 
 /* Which are in force and when they end, and when the others begin next. */
@@ -264,51 +265,92 @@ static void print_notes(const struct api_request *request, const struct as_targe
                          print_next_note, &notes);
 }
 
-static void print_chart(const struct api_request *request, const struct as_target_view *target)
+/* The first moment at which the size is known; the range's end: it is not known at all. */
+static as_wall_time find_known(const struct as_timeline *line, const struct page_range *range)
+{
+    size_t i = 0;
+    while (i < line->count && line->points[i].size == AS_TIMELINE_UNKNOWN)
+        i++;
+    return i < line->count ? (as_wall_time){line->points[i].at} : range->to;
+}
+
+/* Where the chart begins: with the first known moment, so that a short history fills it. */
+static as_wall_time get_chart_start(as_wall_time known, const struct page_range *range)
+{
+    const int64_t latest = range->to.us - SPAN_MIN_US;
+    const int64_t start = known.us < latest ? known.us : latest;
+    return (as_wall_time){known.us == range->to.us || start < range->from.us ? range->from.us
+                                                                             : start};
+}
+
+static void print_known(const struct api_request *request, as_wall_time known,
+                        const struct page_range *range)
+{
+    struct as_buf *out = page_get_out(request);
+    if (known.us == range->from.us)
+        return;
+    as_buf_append_str(out, "<p class=\"dim\">");
+    if (known.us == range->to.us) {
+        as_buf_append_str(out, "No size is known of this time.");
+    } else {
+        as_buf_append_str(out, "The size is known since ");
+        page_print_time(request, known);
+        as_buf_append_char(out, '.');
+    }
+    as_buf_append_str(out, "</p>\n");
+}
+
+static void print_chart(const struct api_request *request, const struct as_target_view *target,
+                        const struct page_range *range)
 {
     static const struct {
         const char *class;
         int width;
     } sizes[] = {{"wide", WIDE}, {"narrow", SMALL}};
     struct as_buf *out = page_get_out(request);
-    const as_wall_time now = request->view.wall;
-    const as_wall_time from = {now.us - AS_HISTORY_SPAN_US};
-    struct as_history_chart known;
+    struct as_history_chart chart;
     struct as_chart_bounds bounds = {0};
+    AS_CLEANUP(as_free_p)
+    char *title = range->last ? as_xasprintf("Size over the last %s", range->last)
+                              : as_xstrdup("Size over the chosen time");
     char measure[AS_MEASURE_SIZE];
     const bool has_schedules = target->config && target->config->schedule_count > 0;
-    as_history_draw(request->api->history, target->id, from, now, &known);
+    as_history_draw(request->api->history, target->id, range->from, range->to, &chart);
+    const as_wall_time known = find_known(&chart.line, range);
+    const as_wall_time from = get_chart_start(known, range);
     if (has_schedules)
-        as_chart_bounds_fill(&bounds, target->config, from.us, now.us);
+        as_chart_bounds_fill(&bounds, target->config, from.us, range->to.us);
     for (size_t i = 0; i < AS_ARRAY_SIZE(sizes); i++) {
         as_buf_printf(out, "<div class=\"%s\">", sizes[i].class);
         as_chart_print_svg(
-            &(struct as_chart){.title = "Size over the last day",
+            &(struct as_chart){.title = title,
                                .unit = as_target_print_measure(
                                    target->id, as_sized_get_unit(target->ref), measure),
                                .width = sizes[i].width,
                                .is_part = true,
                                .from = from.us,
-                               .to = now.us,
-                               .after = &known.line,
+                               .to = range->to.us,
+                               .after = &chart.line,
                                .min = target->config ? target->config->bounds.min : 0,
                                .max = target->config ? target->config->bounds.max : 0,
                                .bounds = has_schedules ? &bounds : NULL,
-                               .bands = known.alerts,
-                               .band_count = known.alert_count,
-                               .locks = known.locks,
-                               .lock_count = known.lock_count,
-                               .marks = known.marks,
-                               .mark_count = known.mark_count},
+                               .bands = chart.alerts,
+                               .band_count = chart.alert_count,
+                               .locks = chart.locks,
+                               .lock_count = chart.lock_count,
+                               .marks = chart.marks,
+                               .mark_count = chart.mark_count},
             out);
         as_buf_append_str(out, "</div>\n");
     }
-    as_history_chart_deinit(&known);
+    print_known(request, known, range);
+    as_history_chart_deinit(&chart);
     as_chart_bounds_deinit(&bounds);
 }
 
 struct deeds { /* the latest actions on the target, a ring */
     const char *target;
+    const struct page_range *range;
     struct as_history_action items[ACTIONS_SHOWN];
     char *rules[ACTIONS_SHOWN];
     size_t count;
@@ -318,7 +360,8 @@ static void page_target_note_action(void *context, const struct as_history_actio
 {
     struct deeds *deeds = context;
     const size_t place = deeds->count % ACTIONS_SHOWN;
-    if (strcmp(action->target, deeds->target) != 0)
+    if (strcmp(action->target, deeds->target) != 0 || action->at.us < deeds->range->from.us ||
+        action->at.us > deeds->range->to.us)
         return;
     deeds->items[place] = *action;
     as_free_p(&deeds->rules[place]);
@@ -326,16 +369,18 @@ static void page_target_note_action(void *context, const struct as_history_actio
     deeds->count++;
 }
 
-static void print_deeds(const struct api_request *request, const struct as_target_view *target)
+static void print_deeds(const struct api_request *request, const struct as_target_view *target,
+                        const struct page_range *range)
 {
     static const struct html_column columns[] = {
         {.title = "When"}, {.title = "Size"}, {.title = "Outcome"}, {.title = "Rule"}};
     struct as_buf *out = page_get_out(request);
-    struct deeds deeds = {.target = target->id};
+    struct deeds deeds = {.target = target->id, .range = range};
     struct html_table table;
     as_history_visit_actions(request->api->history, page_target_note_action, &deeds);
     if (deeds.count == 0) {
-        html_element(out, "p", "dim", "None in the last day, as far as known.");
+        as_buf_printf(out, "<p class=\"dim\">None in the %s%s, as far as known.</p>\n",
+                      range->last ? "last " : "chosen time", range->last ? range->last : "");
         return;
     }
     html_table_begin(&table, out, "Actions", columns, AS_ARRAY_SIZE(columns));
@@ -391,12 +436,16 @@ static void print_target(void *context, const struct as_target_view *target)
     struct api_request *request = context;
     struct as_buf *out = page_get_out(request);
     const char *title = *target->name ? target->name : target->id;
+    struct page_range range;
     if (!page_may_see_target(request, target->name, target->id)) {
         page_refuse(request, 404, "No such target", "There is no target of this name or id.");
         return;
     }
+    if (!page_range_get(request, "1d", &range))
+        return;
     page_begin(request, &(struct page_head){.title = title,
                                             .place = PAGE_TARGETS,
+                                            .lasts_us = page_range_get_lasts(&range),
                                             .has_form = page_has_orders(request, target)});
     print_id(out, target->id);
     print_now(request, target);
@@ -408,10 +457,13 @@ static void print_target(void *context, const struct as_target_view *target)
     page_print_approvals(request, target);
     page_print_orders(request, target);
     page_print_incidents(request, target->id);
-    page_part(request, "The last day");
-    print_chart(request, target);
+    AS_CLEANUP(as_free_p)
+    char *when = range.last ? as_xasprintf("The last %s", range.last) : as_xstrdup("Chosen time");
+    page_part(request, when);
+    page_range_print_links(request, &range);
+    print_chart(request, target, &range);
     page_part(request, "Latest actions");
-    print_deeds(request, target);
+    print_deeds(request, target, &range);
     if (target->config) {
         page_part(request, "Rules that lead here");
         rule_rows_print_of(request, target->config);

@@ -128,6 +128,19 @@ def test_the_document_of_a_decision_decides_the_same(world, tmp_path):
     assert json.loads(done.stdout)["desired"] == 6
 
 
+def test_a_time_range_is_in_the_url(world):
+    """A short history fills the chart; a wrong range is named, and the others stay in the links."""
+    text = page(world, "/targets/checkout?range=7d&x=1")
+    for part in ("The last 7 days", "The size is known since <time", 'href="?x=1&amp;range=15m"', '<path class="after" d="M64.0 '):
+        assert part in text, part
+    assert "in the last 6 hours" in page(world, "/?range=6h")
+    assert "No size is known of this time." in page(world, "/targets/checkout?from=2026-01-01T00:00:00Z&to=2026-01-01T01:00:00Z")
+    for wrong, answer in (("range=2h", "range: expected 15m, 1h, 6h, 1d or 7d, as in range=6h."),
+                          ("from=yesterday", "from: expected a time as 2026-11-20T10:00:00Z, or seconds since 1970.")):
+        assert answer in page(world, f"/targets/checkout?{wrong}", 400)
+        assert answer in page(world, f"/?{wrong}", 400)
+
+
 def test_the_last_day_outlives_a_kill(world):
     """The history is not stored: the next life reads it from the log, and shows that nobody looked meanwhile."""
     world.kill()

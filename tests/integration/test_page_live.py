@@ -144,6 +144,17 @@ def test_a_page_follows_what_happens(daemon, chrome):
     assert chrome.find("#live[hidden]")
 
 
+def test_the_script_keeps_the_time_range(daemon, chrome):
+    chrome.show(daemon.url + "/?range=6h&q=check")
+    fire(daemon)
+    eventually(lambda: chrome.has("4 \u2192 5"), timeout=4, what="the page is current")
+    chrome.follow("15m", "Last 15 minutes")
+    assert chrome.driver.current_url.endswith("/?q=check&range=15m")
+    fire(daemon, more="1")
+    eventually(lambda: chrome.has("5 \u2192 6"), timeout=20, what="the page is current")
+    assert chrome.has("Last 15 minutes") and chrome.find("a[href='?q=check&range=15m'][aria-current]")
+
+
 def test_a_hidden_page_requests_nothing(daemon, chrome):
     chrome.show(daemon.url + "/")
     before = requests_of(daemon)

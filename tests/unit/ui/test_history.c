@@ -115,6 +115,21 @@ Test(history, what_was_before_still_holds)
     as_history_chart_deinit(&chart);
 }
 
+/* A chart of a time in the past ends with that time. */
+Test(history, what_comes_after_the_end_is_not_shown)
+{
+    take(START + 10 * MINUTE, DECIDED, "a", 4);
+    take(START + 20 * MINUTE, DECIDED, "a", 5);
+    take(START + 30 * MINUTE, FIRED, "opened", "Slow", "a");
+    take(START + 30 * MINUTE, ACTED, "a", 5, 7, "applied");
+    struct as_history_chart chart = draw("a", START, START + 20 * MINUTE);
+    cr_expect_str_eq(spell(&chart.line), "0:? 10:4 20:5");
+    cr_expect_eq(chart.alert_count, 0);
+    cr_expect_eq(chart.lock_count, 0);
+    cr_expect_eq(chart.mark_count, 0);
+    as_history_chart_deinit(&chart);
+}
+
 Test(history, an_interruption_is_a_gap)
 {
     take(START + 10 * MINUTE, DECIDED, "a", 4);

@@ -322,6 +322,60 @@ Test(page, a_target_shows_its_day)
     expect(ask("/rules", "", 200), "4 \u2192 6, <code>applied</code> on ");
 }
 
+/* The chart covers the time that the URL names, and no more than is known. */
+Test(page, a_time_range_is_in_the_url)
+{
+    notify("Slow", NULL);
+    world.mono.us += 10 * AS_US_PER_MIN;
+    const char *body = ask("/targets/checkout", "x=a%26b&range=6h", 200);
+    expect(body, "<h2>The last 6 hours</h2>");
+    expect(body, "<title>Size over the last 6 hours</title>");
+    expect(body, "<a href=\"?x=a%26b&amp;range=15m\">15m</a>");
+    expect(body, "<a href=\"?x=a%26b&amp;range=6h\" aria-current=\"true\">6h</a>");
+    expect(body, "The size is known since <time");
+    expect(body, "<path class=\"after\" d=\"M64.0 "); /* it begins at the first known moment */
+    expect_none(body, "<rect class=\"unknown\" x=\"64.0\" y=\"24.0\"");
+    body = ask("/targets/checkout", "", 200);
+    expect(body, "<h2>The last day</h2>");
+    expect(body, "range=1d\" aria-current=\"true\">1d</a>");
+    world.mono.us += AS_US_PER_H;
+    body = ask("/targets/checkout", "range=15m", 200);
+    expect_none(body, "The size is known since");
+    expect(body, "None in the last 15 minutes, as far as known.");
+    expect(ask("/targets/checkout", "", 200), "<code>applied</code>");
+    body = ask("/", "range=1d&q=check", 200);
+    expect(body, "data-title=\"Last day\"");
+    expect(body, "aria-label=\"from 4 to 6 in the last day\"");
+    expect(body, "<input type=\"hidden\" name=\"range\" value=\"1d\">");
+    expect(body, "href=\"/?range=1d&amp;q=check&amp;state=&amp;sort=size&amp;order=asc\"");
+    expect(body, "<a href=\"/?range=1d&amp;q=check&amp;state=paused\"");
+    expect(body, "<a href=\"?q=check&amp;range=15m\"");
+}
+
+Test(page, a_wrong_time_range_is_named)
+{
+    static const char *const rows[][2] = {
+        {"range=2h", "range: expected 15m, 1h, 6h, 1d or 7d, as in range=6h."},
+        {"range=%3Cscript%3E", "range: expected 15m"},
+        {"range=1h&from=1795600000",
+         "range: expected either range, or from and to, as in range=6h"},
+        {"from=yesterday", "from: expected a time as 2026-11-20T10:00:00Z, or seconds since 1970."},
+        {"to=-1", "to: expected a time as 2026-11-20T10:00:00Z"},
+        {"to=1e99", "to: expected a time as 2026-11-20T10:00:00Z"},
+        {"from=9999999999", "from: expected a time before now, as in from=1795600000"},
+        {"from=1795590000&to=1795590000", "from: expected a time before the time of to"},
+        {"from=1", "from: expected a time at most 366 days before the end, as in from=2026-"},
+    };
+    notify("Slow", NULL);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        expect(ask("/targets/checkout", rows[i][0], 400), rows[i][1]);
+        expect(ask("/", rows[i][0], 400), rows[i][1]);
+        expect_none(exchange.body, "<script>");
+    }
+    (void)ask("/targets/none", "range=2h", 404);
+    expect(ask("/", "range=&from=", 200), "Last hour");
+}
+
 Test(page, a_failure_says_why)
 {
     world.scale_result = AS_REASON_FORBIDDEN;
@@ -724,6 +778,41 @@ Test(page, a_page_changes_when_a_time_on_it_comes)
     world.mono.us += 3 * AS_US_PER_S; /* the lock for 60 s has ended */
     cr_expect_eq(ask_since("/", since), 200);
     expect_none(exchange.body, "up locked");
+}
+
+/* 1795600000: the world's start */
+Test(page, a_range_in_the_past_does_not_move)
+{
+    char since[128];
+    notify("Slow", NULL);
+    world.mono.us += AS_US_PER_H;
+    notify("Other", "cart");
+    world.mono.us += AS_US_PER_H;
+    static const char past[] = "from=1795599000&to=2026-11-25T10:06:40Z";
+    const char *body = ask("/targets/checkout", past, 200);
+    expect(body, "<h2>Chosen time</h2>");
+    expect(body, "<title>Size over the chosen time</title>");
+    expect(body,
+           "<p class=\"dim\">From <time class=\"at\" datetime=\"2026-11-25T09:30:00.000000Z\">");
+    expect(body, "datetime=\"2026-11-25T10:06:40.000000Z\">2026-11-25 10:06:40</time></p>");
+    expect(body, "<a href=\"?range=1h\">");
+    expect_none(body, "aria-current=\"true\"");
+    char query[256];
+    (void)snprintf(query, sizeof(query), "%s&%s", past, get_since(since));
+    world.mono.us += 4 * AS_US_PER_MIN;
+    cr_expect_eq(ask_since("/targets/checkout", query), 304);
+    world.mono.us += 2 * AS_US_PER_MIN; /* what a start reads later is shown in the end */
+    cr_expect_eq(ask_since("/targets/checkout", query), 200);
+    (void)ask("/targets/checkout", "range=15m", 200);
+    (void)snprintf(query, sizeof(query), "range=15m&%s", get_since(since));
+    world.mono.us += 4 * AS_US_PER_S;
+    cr_expect_eq(ask_since("/targets/checkout", query), 304);
+    world.mono.us += AS_US_PER_S; /* a short chart moves fast */
+    cr_expect_eq(ask_since("/targets/checkout", query), 200);
+    expect(ask("/targets/checkout", "from=1795500000&to=1795500100", 200),
+           "No size is known of this time.");
+    expect(ask("/targets/checkout", "from=1795599000&to=9999999999", 200), " to now</p>");
+    expect(ask("/", "from=1795599000", 200), "data-title=\"Chosen time\"");
 }
 
 Test(page, a_wrong_version_is_an_old_one)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <alertscaler/base/time.h>
+#include <alertscaler/base/zone.h>
 
 #include <alertscaler/ui/chart.h>
 
@@ -235,6 +236,73 @@ Test(timeline, texts_cannot_break_out_of_a_chart)
         cr_expect(strstr(svg, expected), "%zu: %s", i, svg);
         free(svg);
     }
+}
+
+/* The axis says what fits the span: seconds, minutes, hours, days. */
+Test(timeline, times_fit_the_span)
+{
+    static const struct {
+        int64_t span;
+        const char *first, *second;
+    } rows[] = {
+        {AS_US_PER_MIN, ">01-01 00:00:15</text>", ">00:00:30</text>"},
+        {15 * AS_US_PER_MIN, ">01-01 00:05</text>", ">00:10</text>"},
+        {AS_US_PER_H, ">01-01 00:15</text>", ">00:30</text>"},
+        {6 * AS_US_PER_H, ">01-01 01:00</text>", ">02:00</text>"},
+        {AS_US_PER_DAY, ">01-01 03:00</text>", ">06:00</text>"},
+        {7 * AS_US_PER_DAY, ">1970-01-02</text>", ">1970-01-03</text>"},
+    };
+    const struct as_timeline none = {0};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        const struct as_chart chart = {.title = "t",
+                                       .subtitle = "",
+                                       .unit = "",
+                                       .from = 1,
+                                       .to = rows[i].span,
+                                       .after = &none};
+        char *svg = draw(&chart);
+        cr_expect(strstr(svg, rows[i].first), "%zu: %s", i, svg);
+        cr_expect(strstr(svg, rows[i].second), "%zu: %s", i, svg);
+        free(svg);
+    }
+}
+
+/* Many changes cost no more than a chart can show; few are exact, however far apart. */
+Test(timeline, bounds_over_a_long_time_are_samples)
+{
+    struct as_schedule schedules[AS_SCHEDULES_MAX];
+    struct as_target_config config = {
+        .bounds = {.min = 1, .max = 9}, .schedules = schedules, .schedule_count = AS_SCHEDULES_MAX};
+    struct as_chart_bounds bounds;
+    struct as_error error = AS_ERROR_INIT;
+    AS_CLEANUP(as_zone_free_p) struct as_zone *zone = NULL;
+    cr_assert_eq(as_zone_open("UTC", &zone, &error), 0, "%s", error.text);
+    for (int32_t i = 0; i < AS_SCHEDULES_MAX; i++)
+        schedules[i] = (struct as_schedule){.name = (char[]){"often"},
+                                            .zone = zone,
+                                            .days = 0x7f,
+                                            .from_s = i * 5000,
+                                            .to_s = i * 5000 + 2500,
+                                            .has_min = true,
+                                            .min = 4};
+    as_chart_bounds_fill(&bounds, &config, 0, 366 * AS_US_PER_DAY);
+    cr_expect_gt(bounds.min.count, 100);
+    cr_expect_leq(bounds.min.count, (size_t)2500);
+    as_chart_bounds_deinit(&bounds);
+    as_chart_bounds_fill(&bounds, &config, 0, AS_US_PER_DAY);
+    cr_expect_eq(bounds.min.count, 2 * AS_SCHEDULES_MAX);
+    cr_expect_eq(bounds.min.points[1].at, 2500 * AS_US_PER_S);
+    as_chart_bounds_deinit(&bounds);
+    config.schedule_count = 1;
+    schedules[0] = (struct as_schedule){.name = (char[]){"once"},
+                                        .begin = {100 * AS_US_PER_DAY},
+                                        .end = {101 * AS_US_PER_DAY},
+                                        .has_min = true,
+                                        .min = 4};
+    as_chart_bounds_fill(&bounds, &config, 0, 366 * AS_US_PER_DAY);
+    cr_assert_eq(bounds.min.count, 3);
+    cr_expect_eq(bounds.min.points[1].at, 100 * AS_US_PER_DAY);
+    as_chart_bounds_deinit(&bounds);
 }
 
 /* Sizes and times at their ends. */
