@@ -11,6 +11,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/doc/yaml_text.h>
 
 #include "convert_plan.h"
 

@@ -12,6 +12,7 @@
 
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/doc/yaml_text.h>
 #include <alertscaler/model/labels.h>
 
 #include "convert_plan.h"

@@ -10,6 +10,7 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/zone.h>
+#include <alertscaler/doc/yaml_text.h>
 
 #include "convert_plan.h"
 

@@ -246,10 +246,7 @@ const char *promql_protect(struct convert *convert, const char *query, const cha
 
 /* --- writers --- */
 
-void yaml_append_text(struct as_buf *out, const char *text); /* plain, or in quotes */
-void yaml_append_query(struct as_buf *out, const char *text, unsigned indent); /* or a block */
-void yaml_append_comment(struct as_buf *out, const char *text); /* what is not ASCII becomes `?` */
-void yaml_append_milli(struct as_buf *out, int64_t milli);      /* 1500: "1.5" */
+void yaml_append_milli(struct as_buf *out, int64_t milli); /* 1500: "1.5" */
 
 void write_rules(const struct convert *convert, const struct plan_target *target,
                  struct as_buf *out);

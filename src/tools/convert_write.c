@@ -8,6 +8,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/doc/yaml_text.h>
 
 #include "convert_plan.h"
 

@@ -1,0 +1,13 @@
+/*
+ * Writes texts as YAML, whatever is in them.
+ */
+#ifndef ALERTSCALER_DOC_YAML_TEXT_H
+#define ALERTSCALER_DOC_YAML_TEXT_H
+
+#include <alertscaler/base/buf.h>
+
+void yaml_append_text(struct as_buf *out, const char *text); /* plain, or in quotes */
+void yaml_append_query(struct as_buf *out, const char *text, unsigned indent); /* or a block */
+void yaml_append_comment(struct as_buf *out, const char *text); /* what is not ASCII becomes `?` */
+
+#endif
