@@ -263,6 +263,8 @@ static void deinit_rule(struct as_rule *rule)
         as_matcher_deinit(&rule->matchers[i]);
     free(rule->matchers);
     free(rule->name);
+    free(rule->file);
+    free(rule->text);
     free_strings(rule->receivers, rule->receiver_count);
     free(rule->steps);
     free(rule->container);

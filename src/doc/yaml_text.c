@@ -10,8 +10,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/doc/yaml_tree.h>
+
+#define INDENT 2
 
 static bool is_printable(char c)
 {
@@ -91,23 +95,16 @@ void yaml_append_text(struct as_buf *out, const char *text)
  * indentation. */
 static bool can_be_block(const char *text)
 {
-    bool has_lines = false;
     for (const char *at = text; *at; at++) {
         const bool is_end = at[1] == '\n' || at[1] == '\0';
         if ((*at != '\n' && !is_printable(*at)) || (*at == ' ' && is_end))
             return false;
-        has_lines = has_lines || *at == '\n';
     }
-    return has_lines && *text != ' ' && *text != '\n' && text[strlen(text) - 1] != '\n';
+    return *text && *text != ' ' && *text != '\n' && text[strlen(text) - 1] != '\n';
 }
 
-void yaml_append_query(struct as_buf *out, const char *text, unsigned indent)
+static void yaml_text_append_block(struct as_buf *out, const char *text, unsigned indent)
 {
-    if (!can_be_block(text)) {
-        yaml_append_text(out, text);
-        return;
-    }
-    as_buf_append_str(out, "|-");
     for (const char *line = text; line;) {
         const size_t size = strcspn(line, "\n");
         as_buf_append_char(out, '\n');
@@ -117,8 +114,98 @@ void yaml_append_query(struct as_buf *out, const char *text, unsigned indent)
     }
 }
 
+void yaml_append_query(struct as_buf *out, const char *text, unsigned indent)
+{
+    if (!strchr(text, '\n') || !can_be_block(text)) {
+        yaml_append_text(out, text);
+        return;
+    }
+    as_buf_append_str(out, "|-");
+    yaml_text_append_block(out, text, indent);
+}
+
 void yaml_append_comment(struct as_buf *out, const char *text)
 {
     for (; *text; text++)
         as_buf_append_char(out, is_printable(*text) ? *text : *text == '\n' ? ' ' : '?');
+}
+
+/*
+ * Nodes of a tree, in block style. The reader bounds their depth.
+ */
+
+/* What was read without quotes is written without quotes. */
+static void yaml_text_append_scalar(struct as_buf *out, const struct as_yaml_node *node,
+                                    unsigned indent)
+{
+    const size_t size = strlen(node->text);
+    const bool has_end = size > 0 && node->text[size - 1] == '\n';
+    AS_CLEANUP(as_free_p) char *lines = as_xstrndup(node->text, size - has_end);
+    if (node->is_plain && !strchr(node->text, '\n')) {
+        as_buf_append_str(out, node->text);
+    } else if (has_end && can_be_block(lines)) {
+        as_buf_append_char(out, '|');
+        yaml_text_append_block(out, lines, indent);
+    } else {
+        yaml_append_query(out, node->text, indent);
+    }
+}
+
+static void yaml_text_append_list(struct as_buf *out, const struct as_yaml_node *node,
+                                  unsigned indent);
+static void yaml_text_append_map(struct as_buf *out, const struct as_yaml_node *node,
+                                 unsigned indent);
+
+/* A value after `KEY:` or `-`. The first pair of a map stands beside the `-`. */
+static void yaml_text_append_value(struct as_buf *out, const struct as_yaml_node *node,
+                                   unsigned indent, bool is_in_list)
+{
+    const bool is_empty = node->kind != AS_YAML_SCALAR && node->count == 0;
+    const bool is_beside =
+        node->kind == AS_YAML_SCALAR || is_empty || (is_in_list && node->kind == AS_YAML_MAP);
+    if (is_beside)
+        as_buf_append_char(out, ' ');
+    else
+        as_buf_printf(out, "\n%*s", (int)indent, "");
+    if (is_empty)
+        as_buf_append_str(out, node->kind == AS_YAML_MAP ? "{}" : "[]");
+    else if (node->kind == AS_YAML_SCALAR)
+        yaml_text_append_scalar(out, node, indent);
+    else if (node->kind == AS_YAML_MAP)
+        yaml_text_append_map(out, node, indent);
+    else
+        yaml_text_append_list(out, node, indent);
+}
+
+static void yaml_text_append_list(struct as_buf *out, const struct as_yaml_node *node,
+                                  unsigned indent)
+{
+    for (uint32_t i = 0; i < node->count; i++) {
+        if (i > 0)
+            as_buf_printf(out, "\n%*s", (int)indent, "");
+        as_buf_append_char(out, '-');
+        yaml_text_append_value(out, node->items[i], indent + INDENT, true);
+    }
+}
+
+static void yaml_text_append_map(struct as_buf *out, const struct as_yaml_node *node,
+                                 unsigned indent)
+{
+    for (uint32_t i = 0; i < node->count; i++) {
+        if (i > 0)
+            as_buf_printf(out, "\n%*s", (int)indent, "");
+        const struct as_yaml_node *key = node->pairs[i].key;
+        if (key->is_plain && !strchr(key->text, '\n'))
+            as_buf_append_str(out, key->text);
+        else
+            yaml_append_text(out, key->text); /* a key is no block */
+        as_buf_append_char(out, ':');
+        yaml_text_append_value(out, node->pairs[i].value, indent + INDENT, false);
+    }
+}
+
+void yaml_append_map(struct as_buf *out, const struct as_yaml_node *map)
+{
+    yaml_text_append_map(out, map, 0);
+    as_buf_append_char(out, '\n');
 }

@@ -15,6 +15,7 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/cluster/pool.h>
+#include <alertscaler/doc/yaml_text.h>
 #include <alertscaler/model/source.h>
 
 #include "config_private.h"
@@ -513,12 +514,25 @@ static void resolve_target_name(struct resolver *resolver, const struct raw_rule
     }
 }
 
+/* Where the rule is, and its text: for people. */
+static void keep_text(const struct raw_rule *raw, struct as_rule *rule)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_RULE_TEXT_MAX);
+    rule->file = as_xstrdup(as_yaml_get_file(raw->tree));
+    rule->line = raw->node->place.line;
+    if (raw->node->kind == AS_YAML_MAP)
+        yaml_append_map(&text, raw->node);
+    if (as_buf_check(&text) == 0 && text.data)
+        rule->text = as_xstrdup(text.data);
+}
+
 /* One rule: its references, its queries, and its checks against target and configuration. */
 static void resolve_rule(struct resolver *resolver, const struct raw_rule *raw,
                          struct as_rule *rule)
 {
     resolver->loader.tree = raw->tree;
     rule->name = as_xstrdup(raw->name ? raw->name : "");
+    keep_text(raw, rule);
     rule->is_always = raw->is_always;
     rule->receivers = copy_strings(raw->receivers, raw->receiver_count);
     rule->receiver_count = raw->receiver_count;

@@ -118,8 +118,13 @@ struct as_ending {
 
 enum as_guard_kind { AS_GUARD_ABSENT, AS_GUARD_WAIVED, AS_GUARD_QUERY };
 
+#define AS_RULE_TEXT_MAX ((size_t)32 * 1024)
+
 struct as_rule {
     char *name;
+    char *file;     /* that has it; NULL: none */
+    uint32_t line;  /* in that file */
+    char *text;     /* YAML, as it was read; NULL: longer than AS_RULE_TEXT_MAX */
     bool is_always; /* no alert: it has no matchers, and its incident never ends */
     struct as_matcher *matchers;
     size_t matcher_count;

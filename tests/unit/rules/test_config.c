@@ -135,6 +135,32 @@ Test(config, defaults)
                      "ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356");
 }
 
+/* For people: where a rule is, and its text without comments. */
+Test(config, a_rule_has_its_place_and_its_text)
+{
+    write_file("a.yaml",
+               "targets:\n"
+               "  web: {kubernetes: {kind: Deployment, namespace: shop, name: web}, max: 9}\n"
+               "rules:\n"
+               "  # the first\n"
+               "  - {name: slow, match: ['a=\"b\"'], target: web, scale_up: {by: 2}}\n"
+               "  - name: low\n"
+               "    match: ['a=\"b\"']  # again\n"
+               "    target: web\n"
+               "    scale_down: {by: 10%}\n"
+               "    guard: none\n");
+    assert_loads("rule_files: [a.yaml]\n");
+    const struct as_rule *rule = config->ruleset->rules[0];
+    assert_path(rule->file, "a.yaml");
+    cr_assert_eq(rule->line, 5);
+    cr_assert_str_eq(rule->text,
+                     "name: slow\nmatch:\n  - 'a=\"b\"'\ntarget: web\nscale_up:\n  by: 2\n");
+    rule = config->ruleset->rules[1];
+    cr_assert_eq(rule->line, 6);
+    cr_assert_str_eq(rule->text, "name: low\nmatch:\n  - 'a=\"b\"'\ntarget: web\nscale_down:\n"
+                                 "  by: 10%\nguard: none\n");
+}
+
 Test(config, settings)
 {
     assert_loads(
@@ -431,10 +457,10 @@ Test(config, rules)
                "    every: 30s\n"
                "    max_steps: 3\n"
                "    dry_run: true\n"
-               "  - {name: two, match: [a=b], target: web, scale_down: {by: 3}, once: true,\n"
+               "  - {name: two, match: ['a=\"b\"'], target: web, scale_down: {by: 3}, once: true,\n"
                "     enabled: false}\n"
-               "  - {name: three, match: [a=b], target: web, scale_to: 4}\n"
-               "  - {name: four, match: [a=b], target: web, scale_up: {by: 10%}}\n");
+               "  - {name: three, match: ['a=\"b\"'], target: web, scale_to: 4}\n"
+               "  - {name: four, match: ['a=\"b\"'], target: web, scale_up: {by: 10%}}\n");
     assert_loads("rule_files: ['?.yaml', a.yaml]\n");
     const struct as_ruleset *set = config->ruleset;
     cr_assert_eq(config->rule_file_count, 2, "a file named twice is read once");
@@ -539,7 +565,7 @@ Test(config, sizes_in_units)
 Test(config, track)
 {
     load_rules(
-        "  - {name: a, match: [a=b], target: web, track: {value: 0.5, annotation: load}}\n"
+        "  - {name: a, match: ['a=\"b\"'], target: web, track: {value: 0.5, annotation: load}}\n"
         "  - name: b\n"
         "    match: [a=b]\n"
         "    target: web\n"
@@ -548,18 +574,21 @@ Test(config, track)
         "      average_value: 100\n"
         "      query: |\n"
         "        sum(x{ns=\"{{ .Labels.ns }}\"})\n"
-        "  - {name: c, match: [a=b], target: web, track: {average_value: 2, query: x,\n"
+        "  - {name: c, match: ['a=\"b\"'], target: web, track: {average_value: 2, query: x,\n"
         "     per_pod: true, pod_label: pod_name}}\n"
-        "  - {name: d, match: [a=b], target: web, track: {utilization: 62.5%, of: cpu_limits,\n"
+        "  - {name: d, match: ['a=\"b\"'], target: web, track: {utilization: 62.5%, of: "
+        "cpu_limits,\n"
         "     query: x, per_pod: true}}\n"
-        "  - {name: e, match: [a=b], target: web, track: {utilization: 80%,\n"
+        "  - {name: e, match: ['a=\"b\"'], target: web, track: {utilization: 80%,\n"
         "     of: memory_requests, query: x, per_pod: true}}\n"
-        "  - {name: f, match: [a=b], target: web, track: {average_value: 0.5, resource: memory,\n"
+        "  - {name: f, match: ['a=\"b\"'], target: web, track: {average_value: 0.5, resource: "
+        "memory,\n"
         "     query: x, per_pod: true}}\n"
-        "  - {name: g, match: [a=b], target: web, track: {utilization: 50%, of: cpu_limits,\n"
+        "  - {name: g, match: ['a=\"b\"'], target: web, track: {utilization: 50%, of: cpu_limits,\n"
         "     container: app, query: x, per_pod: true}}\n"
-        "  - {name: h, match: [a=b], target: web, track: {value: 3, pods: owned, query: x}}\n"
-        "  - {name: i, match: [a=b], target: web, track: {value: 3, pods: labels, query: x}}\n");
+        "  - {name: h, match: ['a=\"b\"'], target: web, track: {value: 3, pods: owned, query: x}}\n"
+        "  - {name: i, match: ['a=\"b\"'], target: web, track: {value: 3, pods: labels, query: "
+        "x}}\n");
     const struct as_rule *a = find_rule("a"), *b = find_rule("b"), *c = find_rule("c");
     const struct as_rule *d = find_rule("d"), *e = find_rule("e"), *f = find_rule("f");
     assert_track(a, AS_GOAL_VALUE, 0.5);
@@ -597,17 +626,18 @@ static void assert_step(const struct as_step *step, bool is_above, double bound,
 /* Step tables belong to the rule; those that ask Prometheus are looked at again as `track` is. */
 Test(config, sources_and_steps)
 {
-    load_rules("  - {name: a, match: [a=b], target: web, pass_through: {label: size}}\n"
-               "  - {name: b, match: [a=b], target: web, pass_through: {query: x}}\n"
-               "  - name: c\n"
-               "    match: [a=b]\n"
-               "    target: web\n"
-               "    scale_up:\n"
-               "      value: {query: x}\n"
-               "      steps: [{above: -1.5, by: 1}, {above: 2, by: 50%, at_least: 3}]\n"
-               "  - {name: d, match: [a=b], target: web, scale_down: {value: {annotation: v},\n"
-               "     steps: [{below: 7, by: 2}]}}\n"
-               "  - {name: e, match: [a=b], target: web, scale_up: {by: 1}}\n");
+    load_rules(
+        "  - {name: a, match: ['a=\"b\"'], target: web, pass_through: {label: size}}\n"
+        "  - {name: b, match: ['a=\"b\"'], target: web, pass_through: {query: x}}\n"
+        "  - name: c\n"
+        "    match: [a=b]\n"
+        "    target: web\n"
+        "    scale_up:\n"
+        "      value: {query: x}\n"
+        "      steps: [{above: -1.5, by: 1}, {above: 2, by: 50%, at_least: 3}]\n"
+        "  - {name: d, match: ['a=\"b\"'], target: web, scale_down: {value: {annotation: v},\n"
+        "     steps: [{below: 7, by: 2}]}}\n"
+        "  - {name: e, match: ['a=\"b\"'], target: web, scale_up: {by: 1}}\n");
     const struct as_rule *a = find_rule("a"), *b = find_rule("b"), *c = find_rule("c");
     const struct as_rule *d = find_rule("d"), *e = find_rule("e");
     cr_assert_eq(a->action.kind, AS_ACTION_PASS_THROUGH);
@@ -639,11 +669,11 @@ Test(config, steps_to_a_value_and_tables_of_sizes)
         "    match: [a=b]\n"
         "    target: web\n"
         "    scale_up: {value: {query: x}, steps: [{above: 80, to: 70.5}, {above: 90, by: 2}]}\n"
-        "  - {name: b, match: [a=b], target: web, scale_down: {value: {label: v},\n"
+        "  - {name: b, match: ['a=\"b\"'], target: web, scale_down: {value: {label: v},\n"
         "     steps: [{below: 40, to: 40}]}}\n"
-        "  - {name: c, match: [a=b], target: web, scale_to: {value: {query: x},\n"
+        "  - {name: c, match: ['a=\"b\"'], target: web, scale_to: {value: {query: x},\n"
         "     steps: [{from: -1, size: 0}, {from: 64.5, size: 3}]}}\n"
-        "  - {name: d, match: [a=b], target: web, scale_up: {by: 1}}\n");
+        "  - {name: d, match: ['a=\"b\"'], target: web, scale_up: {by: 1}}\n");
     const struct as_rule *a = find_rule("a"), *b = find_rule("b"), *c = find_rule("c");
     cr_assert(a->steps[0].is_above && a->steps[0].bound == 80 && a->steps[0].to == 70.5);
     cr_assert_eq(a->steps[1].to, 0);
@@ -660,9 +690,9 @@ Test(config, steps_to_a_value_and_tables_of_sizes)
 
 Test(config, one_way_to_a_size)
 {
-    load_rules("  - {name: a, match: [a=b], target: web, scale_up: {to: 8}}\n"
-               "  - {name: b, match: [a=b], target: web, scale_down: {to: 0}, guard: none}\n"
-               "  - {name: c, match: [a=b], target: web, scale_down: {by: 1}}\n");
+    load_rules("  - {name: a, match: ['a=\"b\"'], target: web, scale_up: {to: 8}}\n"
+               "  - {name: b, match: ['a=\"b\"'], target: web, scale_down: {to: 0}, guard: none}\n"
+               "  - {name: c, match: ['a=\"b\"'], target: web, scale_down: {by: 1}}\n");
     const struct as_action *a = &find_rule("a")->action, *b = &find_rule("b")->action;
     cr_assert(a->kind == AS_ACTION_SCALE_UP && a->is_to && a->size == 8);
     cr_assert(b->kind == AS_ACTION_SCALE_DOWN && b->is_to && b->size == 0);
@@ -671,17 +701,18 @@ Test(config, one_way_to_a_size)
 
 Test(config, endings_and_guards)
 {
-    load_rules("  - {name: a, match: [a=b], target: web, scale_up: {by: 1}, guard: none,\n"
-               "     on_resolved: give_back}\n"
-               "  - {name: b, match: [a=b], target: web, scale_up: {by: 1}, guard: {query: up},\n"
-               "     on_resolved: {give_back: {after: 10m, step: 25%}}}\n"
-               "  - {name: c, match: [a=b], target: web, scale_up: {by: 1}, guard: none,\n"
-               "     on_resolved: {scale_down: {by: 50%, at_least: 2}}}\n"
-               "  - {name: d, match: [a=b], target: web, scale_up: {by: 1}, guard: none,\n"
-               "     on_resolved: {scale_down: {by: 3}}}\n"
-               "  - {name: e, match: [a=b], target: web, scale_to: 5, guard: none,\n"
-               "     on_resolved: {scale_to: 2}}\n"
-               "  - {name: f, match: [a=b], target: web, scale_down: {by: 1}}\n");
+    load_rules(
+        "  - {name: a, match: ['a=\"b\"'], target: web, scale_up: {by: 1}, guard: none,\n"
+        "     on_resolved: give_back}\n"
+        "  - {name: b, match: ['a=\"b\"'], target: web, scale_up: {by: 1}, guard: {query: up},\n"
+        "     on_resolved: {give_back: {after: 10m, step: 25%}}}\n"
+        "  - {name: c, match: ['a=\"b\"'], target: web, scale_up: {by: 1}, guard: none,\n"
+        "     on_resolved: {scale_down: {by: 50%, at_least: 2}}}\n"
+        "  - {name: d, match: ['a=\"b\"'], target: web, scale_up: {by: 1}, guard: none,\n"
+        "     on_resolved: {scale_down: {by: 3}}}\n"
+        "  - {name: e, match: ['a=\"b\"'], target: web, scale_to: 5, guard: none,\n"
+        "     on_resolved: {scale_to: 2}}\n"
+        "  - {name: f, match: ['a=\"b\"'], target: web, scale_down: {by: 1}}\n");
     const struct as_rule *a = find_rule("a"), *b = find_rule("b"), *f = find_rule("f");
     const struct as_action *c = &find_rule("c")->on_resolved.action;
     const struct as_action *d = &find_rule("d")->on_resolved.action;
@@ -933,7 +964,8 @@ Test(config, places_inside_texts)
 Test(config, long_query)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(1 << 20);
-    as_buf_append_str(&text, "  - {name: a, match: [a=b], target: web, pass_through: {query: ");
+    as_buf_append_str(&text,
+                      "  - {name: a, match: ['a=\"b\"'], target: web, pass_through: {query: ");
     for (int i = 0; i < AS_QUERY_MAX; i++)
         as_buf_append_char(&text, 'x');
     as_buf_append_str(&text, "}}\n");
