@@ -389,7 +389,7 @@ void page_link_target(const struct api_request *request, struct as_buf *out, con
 
 void page_link_rule(const struct api_request *request, struct as_buf *out, const char *rule)
 {
-    page_link(request, out, "/rules?q=", rule, rule);
+    page_link(request, out, "/rules/", rule, rule);
 }
 
 /* --- lists in pages --- */

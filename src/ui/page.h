@@ -22,6 +22,7 @@
 #include "api_private.h"
 #include "html.h"
 
+struct as_rule;
 struct as_target_config;
 
 enum page_place { PAGE_TARGETS, PAGE_INCIDENTS, PAGE_RULES, PAGE_ELSEWHERE }; /* as in the menu */
@@ -109,6 +110,8 @@ void page_link_incident(const struct api_request *request, struct as_buf *out,
 
 /* page_home.c: the open incidents of a target, by its id, and those that have ended lately. */
 void page_print_incidents(struct api_request *request, const char *target);
+/* The same of a rule, by its name. */
+void page_print_incidents_of_rule(struct api_request *request, const char *rule);
 
 /* in the words of people */
 void page_print_span(struct as_buf *out, int64_t us); /* "12 s", "5 min", "3 h", "2 d" */
@@ -137,7 +140,7 @@ void page_link_target(const struct api_request *request, struct as_buf *out, con
 void page_link_rule(const struct api_request *request, struct as_buf *out, const char *rule);
 /* The latest decisions as a table; `target`: of this id; NULL: of all. */
 void page_print_decisions(const struct api_request *request, const char *target, size_t limit);
-/* The same, of those for which `is_wanted` is true. */
+/* The same of all targets: those for which `is_wanted` is true. */
 typedef bool page_decision_fn(const void *context, const struct kept_decision *decision);
 void page_print_decisions_of(const struct api_request *request, page_decision_fn *is_wanted,
                              const void *context, size_t limit);
@@ -198,6 +201,8 @@ void target_print_signs(const struct api_request *request, const struct as_targe
 
 /* The rules that lead to this target; nothing where there are none that may be seen. */
 void rule_rows_print_of(struct api_request *request, const struct as_target_config *target);
+void rule_rows_print_one(struct api_request *request, const struct as_rule *rule);
+void rule_print_signs(const struct api_request *request, const struct as_rule *rule); /* "off" */
 
 /*
  * The pages, for the table of routes: one function each.
@@ -209,6 +214,7 @@ void page_answer_decision(struct api_request *request);
 void page_answer_incidents(struct api_request *request);
 void page_answer_incident(struct api_request *request);
 void page_answer_rules(struct api_request *request);
+void page_answer_rule(struct api_request *request);
 void page_answer_group(struct api_request *request);
 void page_answer_account(struct api_request *request);
 

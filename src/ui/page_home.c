@@ -178,6 +178,7 @@ void page_print_approvals(const struct api_request *request, const struct as_tar
 struct listing {
     struct api_request *request;
     const char *target; /* id; NULL: of all */
+    const char *rule;   /* its name; NULL: of all */
     struct place *places;
     size_t count, capacity;
     size_t number; /* of the present incident, among those that may be seen */
@@ -201,10 +202,11 @@ static bool may_see(const struct listing *listing, const struct as_incident_targ
 static bool page_home_lists(const struct listing *listing, const struct as_incident_target *targets,
                             size_t count)
 {
-    bool is_of_target = !listing->target;
-    for (size_t i = 0; i < count && !is_of_target; i++)
-        is_of_target = as_target_is_same(listing->target, targets[i].target);
-    return is_of_target && may_see(listing, targets, count);
+    bool is_wanted = !listing->target && !listing->rule;
+    for (size_t i = 0; i < count && !is_wanted; i++)
+        is_wanted = (!listing->target || as_target_is_same(listing->target, targets[i].target)) &&
+                    (!listing->rule || strcmp(listing->rule, targets[i].rule) == 0);
+    return is_wanted && may_see(listing, targets, count);
 }
 
 static void page_home_find_place(void *context, const struct as_incident_state *state,
@@ -367,13 +369,14 @@ static void page_home_print_rows(struct listing *listing)
 /* Of those that the asking credential may see, prints `size` rows, and returns how many there are.
  * `path`: of the page, which then has links to the other rows; NULL: the first rows only. The
  * engine must be there. */
-static size_t incident_rows_print(struct api_request *request, const char *target, size_t size,
-                                  const char *path)
+static size_t incident_rows_print(struct api_request *request, const char *target, const char *rule,
+                                  size_t size, const char *path)
 {
     const struct as_view *view = &request->view;
     struct listing listing = {
         .request = request,
         .target = target,
+        .rule = rule,
         .sees_all = as_scope_is_whole(view->scopes, view->scope_count, request->who),
     };
     as_engine_visit_incidents(view->engine, page_home_find_place, &listing);
@@ -392,13 +395,14 @@ static size_t incident_rows_print(struct api_request *request, const char *targe
 }
 
 /* Incidents that have ended: what the process remembers of them. */
-static void print_ended(struct api_request *request, const char *target)
+static void print_ended(struct api_request *request, const char *target, const char *rule)
 {
     const struct as_view *view = &request->view;
     struct as_buf *out = page_get_out(request);
     const struct listing listing = {
         .request = request,
         .target = target,
+        .rule = rule,
         .sees_all = as_scope_is_whole(view->scopes, view->scope_count, request->who),
     };
     const struct ended_incident *ended;
@@ -430,15 +434,26 @@ static void print_ended(struct api_request *request, const char *target)
         html_table_end(&table);
 }
 
-void page_print_incidents(struct api_request *request, const char *target)
+static void print_incidents_of(struct api_request *request, const char *target, const char *rule)
 {
     as_buf_append_str(page_get_out(request), "<h2 id=\"incidents\">Open incidents</h2>\n");
-    if (incident_rows_print(request, target, INCIDENT_ROWS_SHOWN, NULL) > INCIDENT_ROWS_SHOWN) {
+    if (incident_rows_print(request, target, rule, INCIDENT_ROWS_SHOWN, NULL) >
+        INCIDENT_ROWS_SHOWN) {
         as_buf_append_str(page_get_out(request), "<p>");
         page_link(request, page_get_out(request), "/incidents", "", "All open incidents");
         as_buf_append_str(page_get_out(request), "</p>\n");
     }
-    print_ended(request, target);
+    print_ended(request, target, rule);
+}
+
+void page_print_incidents(struct api_request *request, const char *target)
+{
+    print_incidents_of(request, target, NULL);
+}
+
+void page_print_incidents_of_rule(struct api_request *request, const char *rule)
+{
+    print_incidents_of(request, NULL, rule);
 }
 
 void page_answer_incidents(struct api_request *request)
@@ -446,8 +461,8 @@ void page_answer_incidents(struct api_request *request)
     if (!page_has_engine(request))
         return;
     page_begin(request, &(struct page_head){.title = "Open incidents", .place = PAGE_INCIDENTS});
-    (void)incident_rows_print(request, NULL, INCIDENT_ROWS_SHOWN, "/incidents");
-    print_ended(request, NULL);
+    (void)incident_rows_print(request, NULL, NULL, INCIDENT_ROWS_SHOWN, "/incidents");
+    print_ended(request, NULL, NULL);
     page_end(request, 200);
 }
 
@@ -576,7 +591,7 @@ void page_answer_home(struct api_request *request)
     page_home_print_failing_rules(request);
     page_print_blocked(request);
     page_part(request, "Open incidents");
-    if (incident_rows_print(request, NULL, INCIDENTS_SHOWN, NULL) > INCIDENTS_SHOWN) {
+    if (incident_rows_print(request, NULL, NULL, INCIDENTS_SHOWN, NULL) > INCIDENTS_SHOWN) {
         as_buf_append_str(page_get_out(request), "<p>");
         page_link(request, page_get_out(request), "/incidents", "", "All open incidents");
         as_buf_append_str(page_get_out(request), "</p>\n");

@@ -27,6 +27,7 @@ struct listing {
     struct api_request *request;
     const char *text;                      /* part of a name; NULL: any */
     const struct as_target_config *target; /* NULL: any */
+    const struct as_rule *rule;            /* NULL: any */
     const struct as_rule **rules;
     struct deeds *deeds; /* the same indices */
     size_t count, capacity;
@@ -45,7 +46,8 @@ static void page_rules_collect(struct listing *listing)
     for (size_t i = 0; i < ruleset->rule_count; i++) {
         const struct as_rule *rule = ruleset->rules[i];
         const struct as_target_config *target = rule->target;
-        if ((listing->target && target != listing->target) || !has_text(listing, rule, target) ||
+        if ((listing->target && target != listing->target) ||
+            (listing->rule && rule != listing->rule) || !has_text(listing, rule, target) ||
             !page_may_see_rule(listing->request, rule->name, target->name, ""))
             continue;
         listing->rules =
@@ -90,6 +92,13 @@ static const struct html_column own_columns[] = {
     {.title = "Rule"},        {.title = "Matches"},  {.title = "Does"},
     {.title = "Last action"}, {.title = "Last day"},
 };
+static const struct html_column one_columns[] = {
+    /* on its own page */
+    {.title = "Matches"},
+    {.title = "Does"},
+    {.title = "Last action"},
+    {.title = "Last day"},
+};
 
 static void print_matchers(struct as_buf *out, const struct as_rule *rule)
 {
@@ -106,6 +115,17 @@ static void print_matchers(struct as_buf *out, const struct as_rule *rule)
         html_text(out, rule->receivers[i]);
     }
     as_buf_append_str(out, rule->receiver_count > 0 ? "</small>" : "");
+}
+
+void rule_print_signs(const struct api_request *request, const struct as_rule *rule)
+{
+    struct as_buf *out = page_get_out(request);
+    if (!rule->enabled)
+        page_print_pill(out, "", "off");
+    if (rule->dry_run)
+        page_print_pill(out, "warn", "dry run");
+    if (as_query_checks_find_error(request->view.query_checks, rule))
+        page_print_pill(out, "bad", "query error");
 }
 
 /* In the words of `explain`. */
@@ -147,6 +167,15 @@ static void print_last(const struct api_request *request, const struct deeds *de
     }
 }
 
+static void page_rules_print_name(const struct api_request *request, const struct as_rule *rule)
+{
+    struct as_buf *out = page_get_out(request);
+    as_buf_append_str(out, "<b>");
+    page_link_rule(request, out, rule->name);
+    as_buf_append_str(out, "</b> ");
+    rule_print_signs(request, rule);
+}
+
 static void print_row(struct html_table *table, const struct api_request *request,
                       const struct as_rule *rule, const struct deeds *deeds)
 {
@@ -154,20 +183,15 @@ static void print_row(struct html_table *table, const struct api_request *reques
     const bool is_own = table->columns == own_columns;
     struct as_buf *out = table->out;
     html_row_begin(table);
-    html_cell(table);
-    html_element(out, "b", NULL, rule->name);
-    as_buf_append_char(out, ' ');
-    if (!rule->enabled)
-        page_print_pill(out, "", "off");
-    if (rule->dry_run)
-        page_print_pill(out, "warn", "dry run");
-    if (as_query_checks_find_error(request->view.query_checks, rule))
-        page_print_pill(out, "bad", "query error");
+    if (table->columns != one_columns) {
+        html_cell(table);
+        page_rules_print_name(request, rule);
+    }
     html_cell(table);
     print_matchers(out, rule);
     html_cell(table);
     page_rules_print_action(out, rule);
-    if (!is_own) {
+    if (table->columns == columns) {
         html_cell(table);
         page_link(request, out, "/?q=", target, target);
     }
@@ -191,7 +215,9 @@ static void print_rows(struct listing *listing, const char *path)
         .slice = page_slice_get(listing->request, listing->count, ROWS_SHOWN),
     };
     as_history_visit_actions(listing->request->api->history, page_rules_note_action, &search);
-    if (listing->count > 0 && listing->target)
+    if (listing->count > 0 && listing->rule)
+        html_table_begin(&table, out, "Rules", one_columns, AS_ARRAY_SIZE(one_columns));
+    else if (listing->count > 0 && listing->target)
         html_table_begin(&table, out, "Rules", own_columns, AS_ARRAY_SIZE(own_columns));
     else if (listing->count > 0)
         html_table_begin(&table, out, "Rules", columns, AS_ARRAY_SIZE(columns));
@@ -212,6 +238,12 @@ static void print_rows(struct listing *listing, const char *path)
 void rule_rows_print_of(struct api_request *request, const struct as_target_config *target)
 {
     struct listing listing = {.request = request, .target = target};
+    print_rows(&listing, NULL);
+}
+
+void rule_rows_print_one(struct api_request *request, const struct as_rule *rule)
+{
+    struct listing listing = {.request = request, .rule = rule};
     print_rows(&listing, NULL);
 }
 

@@ -10,6 +10,7 @@ import subprocess
 import urllib.parse
 
 import pytest
+import yaml
 
 from harness.browser import NARROW, WIDE
 from harness.http import request
@@ -76,6 +77,12 @@ def test_each_page_has_what_it_promises(world):
     rules = page(world, "/rules")
     assert "scale_up at_least 1, by 50%" in rules or "scale_up by 50%, at_least 1" in rules
     assert "4 \u2192 6, <code>applied</code>" in rules
+    rule = page(world, "/rules/checkout-is-slow")
+    for part in ("rules.yaml, line ", "target=&quot;checkout&quot;", "scale_up:\n  ", ">checkout</a>", "LatencyHigh", "4 \u2192 6, <code>applied</code>",
+                 "Decisions by this rule"):
+        assert part in rule, part
+    assert "batch" not in rule.partition("<main>")[2]
+    assert "No rule in force" in page(world, "/rules/none", 404)
     assert "no rule with fit or take" in page(world, "/groups/checkout")
 
 
@@ -119,6 +126,20 @@ def test_all_pages_are_whole_and_all_links_lead_somewhere(world):
     assert len(seen) > 20 and {"/incidents", "/rules"} < seen
     assert any(path.startswith("/incidents/") for path in seen)
     assert any(path.startswith("/groups/") for path in seen) and any(path.startswith("/decisions/") for path in seen)
+
+
+def test_the_text_of_a_rule_is_that_of_the_load(world):
+    """A changed file shows after the reload only; a removed rule has no page any more."""
+    rules = yaml.safe_load((world.directory / "rules/rules.yaml").read_text())
+    rules["rules"][0]["scale_up"] = {"by": "25%"}
+    world.write_rules(rules)
+    assert "by: 50%" in page(world, "/rules/checkout-is-slow")
+    world.reload()
+    eventually(lambda: "by: 25%" in page(world, "/rules/checkout-is-slow"))
+    world.write_rules({**rules, "rules": rules["rules"][1:]})
+    world.reload()
+    eventually(lambda: world.get("/rules/checkout-is-slow").status == 404)
+    assert "may have been removed" in page(world, "/rules/checkout-is-slow", 404)
 
 
 def test_the_document_of_a_decision_decides_the_same(world, tmp_path):
@@ -180,7 +201,8 @@ def test_what_a_credential_may_not_see(make_daemon, node_group, tmp_path):
     for path in ("/", "/incidents", "/rules"):
         text = page(daemon, path)
         assert "batch" in text and "checkout" not in text and "LatencyHigh" not in text, path
-    for path in ("/targets/checkout", "/groups/checkout", f"/decisions/{decision}", digest):
+    assert "batch" in page(daemon, "/rules/batch-is-slow")
+    for path in ("/targets/checkout", "/groups/checkout", f"/decisions/{decision}", digest, "/rules/checkout-is-slow"):
         assert "LatencyHigh" not in page(daemon, path, 404)
 
 
@@ -194,7 +216,8 @@ def looks(deep):
 @pytest.mark.parametrize("deep", [False, pytest.param(True, marks=pytest.mark.deep)], ids=["quick", "deep"])
 def test_pages_are_for_everyone(world, chrome, axe, deep):
     pages = {"targets": "/", "target": "/targets/checkout", "decision": f"/decisions/{last_decision(world, 'checkout')}",
-             "incidents": "/incidents", "incident": f"/incidents/{world.get('/api/v1/incidents').json['data'][0]['digest']}", "rules": "/rules", "group": "/groups/checkout", "filtered": "/?q=nothing-like-it"}
+             "incidents": "/incidents", "incident": f"/incidents/{world.get('/api/v1/incidents').json['data'][0]['digest']}",
+             "rules": "/rules", "rule": "/rules/checkout-is-slow", "group": "/groups/checkout", "filtered": "/?q=nothing-like-it"}
     world.notify(notification(alert({"alertname": "QueueHigh", "target": "batch"}, status="resolved")))
     ended = re.search(r"/incidents/\w+", page(world, "/incidents").partition("Ended incidents")[2])
     pages["ended"] = ended[0]

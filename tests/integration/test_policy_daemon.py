@@ -322,6 +322,7 @@ def test_a_credential_for_rule_files_does_not_reach_policies(spaces, tmp_path):
         assert daemon.post(f"/api/v1/targets/{web}/pause", {"reason": "not mine"}).status == 403
         assert all(web not in daemon.get(path).text for path in ("/", "/rules", "/incidents"))
         assert daemon.get(f"/targets/{web}").status == 404
+        assert daemon.get(f"/rules/{web}/busy").status == 404
     steadily(lambda: spaces.sizes()["web"] == 3, 1)
     assert {a["outcome"] for n in daemon.notifications() for a in n["alerts"]} == {"forbidden"}
     for name in ("mine", "whole"):
@@ -329,6 +330,9 @@ def test_a_credential_for_rule_files_does_not_reach_policies(spaces, tmp_path):
         assert daemon.post(f"/api/v1/targets/{web}/pause", {"reason": "mine"}).ok
         assert daemon.post(f"/api/v1/targets/{web}/resume", {"reason": "mine"}).ok
         assert all(web in daemon.get(path).text for path in ("/", "/rules", f"/targets/{web}"))
+        for name in (f"{web}/busy", f"{web}/busy".replace("/", "%2F")):
+            text = daemon.get(f"/rules/{name}").text
+            assert f"<dt>ScalingPolicy</dt><dd>{web}</dd>" in text and "on_resolved:\n  give_back:" in text
     become("mine")
     daemon.notify(spaces.busy())
     eventually(lambda: spaces.sizes()["web"] == 4)

@@ -145,7 +145,7 @@ Test(page, links_of_an_incident_stand_in_its_row)
     cr_assert(row);
     const char *target = strstr(row, "/targets/");
     cr_assert(target, "%s", row);
-    expect(target, "</a> by <a href=\"/rules?q=");
+    expect(target, "</a> by <a href=\"/rules/");
 }
 
 static void order_pause(const char *target, int64_t for_us)
@@ -425,6 +425,97 @@ Test(page, a_query_that_fails_is_shown_with_its_rule_and_target)
     who = "";
 }
 
+/* What the loader fills. */
+static void set_text(struct as_rule *rule, const char *text)
+{
+    rule->file = as_xstrdup("rules/<a>.yaml");
+    rule->line = 12;
+    rule->text = text ? as_xstrdup(text) : NULL;
+}
+
+static void rename_rule(struct as_rule *rule, const char *name)
+{
+    free(rule->name);
+    rule->name = as_xstrdup(name);
+}
+
+Test(page, a_rule_says_where_it_is_what_it_does_and_what_it_has_done)
+{
+    set_text(world.ruleset->rules[0], "name: slow\nmatch:\n  - '</pre><script>'\n");
+    expect(ask("/rules/each", "", 200), "No target yet");
+    notify("Slow", NULL);
+    const char *body = ask("/rules/slow", "", 200);
+    expect(body, "<dt>File</dt><dd>rules/&lt;a&gt;.yaml, line 12</dd>");
+    expect(body, "<pre>name: slow\nmatch:\n  - &#39;&lt;/pre&gt;&lt;script&gt;&#39;\n</pre>");
+    expect(body, "<code>alertname=&quot;Slow&quot;</code>");
+    expect(body, ">checkout</a>");
+    expect(body, "4 \u2192 6, <code>applied</code> on <a");
+    expect(body, "<b>Slow</b>");
+    expect(body, "/decisions/");
+    expect_none(body, "Dry run");
+    expect_none(body, "Ended incidents");
+    world_notify(&world, AS_ALERT_RESOLVED, "Slow", NULL);
+    body = ask("/rules/slow", "", 200);
+    expect(body, "Ended incidents");
+    expect(body, "No alert that a rule matches is firing.");
+    notify("Each", "cart");
+    expect_none(ask("/rules/slow", "", 200), "cart");
+    body = ask("/rules/each", "", 200);
+    expect(body, "Deployment%2Fshop%2Fcart\">any-shop</a>");
+    expect(body, "<dt>File</dt><dd>not known</dd>");
+    expect(body, "The rule is too long to be kept in memory");
+    expect_none(body, "checkout");
+}
+
+/* Of a value, or without it. */
+Test(page, a_rule_shows_its_state_and_its_failing_query)
+{
+    struct as_rule *rule = world.ruleset->rules[0];
+    notify("Slow", NULL);
+    world_refuse_query(&world, 0, "sun(x)", "unknown <sun>");
+    rule->enabled = false;
+    rule->dry_run = true;
+    rule->approval = (struct as_approval_config){.is_set = true, .above = 4, .for_us = 900000000};
+    const char *body = ask("/rules/slow", "", 200);
+    expect(body, "The server refuses a query of this rule: unknown &lt;sun&gt;</p>");
+    expect(body, "The rule is off");
+    expect(body, "Dry run: decisions of this rule");
+    expect(body, "for a change by more than 4, within 15m");
+    rule->enabled = true;
+}
+
+/* The names of policies' rules have slashes. */
+Test(page, a_rule_of_a_policy_is_found_by_its_name)
+{
+    struct as_target_config *target = world.ruleset->targets[0];
+    const struct as_policy_terms policy = {.namespace = "test-1", .name = "checkout", .uid = "u"};
+    rename_rule(world.ruleset->rules[0], "test-1/checkout/slow");
+    target->policy = &policy;
+    expect(ask("/rules", "", 200), "<a href=\"/rules/test-1%2Fcheckout%2Fslow\">");
+    expect(ask("/rules/test-1%2Fcheckout%2Fslow", "", 200),
+           "<dt>ScalingPolicy</dt><dd>test-1/checkout</dd>");
+    expect(ask("/rules/test-1/checkout/slow", "", 200), "in the words of a rule file");
+    rename_rule(world.ruleset->rules[0], "a%2Fb?\" 'c");
+    expect(ask("/rules", "", 200), "<a href=\"/rules/a%252Fb%3F%22%20%27c\">");
+    expect(ask("/rules/a%252Fb%3F%22%20%27c", "", 200), "<h1>a%2Fb?&quot; &#39;c</h1>");
+}
+
+Test(page, a_rule_that_is_not_there_is_an_error_page)
+{
+    static const char *const paths[] = {"/rules/", "/rules/none", "/rules/%zz", "/rules/slow%00",
+                                        "/rules/SLOW"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(paths); i++)
+        expect(ask(paths[i], "", 404), "No rule in force has this name");
+    who = "narrow"; /* sees the other rule only */
+    const char *body = ask("/rules/slow", "", 404);
+    expect(body, "No rule in force has this name");
+    expect_none(body, "slow");
+    who = "shop";
+    expect(ask("/rules/slow", "", 404), "No rule in force has this name");
+    expect(ask("/rules/each", "", 200), "<h1>each</h1>");
+    who = "";
+}
+
 /* As `explain` says it, with what followed, and the document as `decide` takes it. */
 Test(page, a_decision_is_explained)
 {
@@ -467,6 +558,8 @@ Test(page, a_follower_says_who_leads)
     }
     expect(ask("/", "", 200), "one&lt;b&gt;");
     expect(ask("/rules", "", 200), "alertname=&quot;Slow&quot;");
+    expect(ask("/rules/slow", "", 200), "alertname=&quot;Slow&quot;");
+    expect_none(exchange.body, "<h2>Targets</h2>");
 }
 
 Test(page, an_always_rule_is_shown_without_matchers)
@@ -508,11 +601,11 @@ Test(page, a_narrow_credential_sees_its_own)
     expect(ask("/groups/checkout", "", 404), "There is no pool or group");
     expect(ask_decision(hidden, 404), "not among");
     body = ask("/rules", "", 200);
-    expect(body, ">each</b>");
+    expect(body, ">each</a></b>");
     expect_none(body, "slow");
     who = "narrow";
     body = ask("/rules", "", 200);
-    expect(body, ">each</b>");
+    expect(body, ">each</a></b>");
     expect_none(body, "slow");
     who = "removed meanwhile";
     body = ask("/", "", 200);
