@@ -450,7 +450,7 @@ Test(page, a_rule_says_where_it_is_what_it_does_and_what_it_has_done)
     expect(body, "<code>alertname=&quot;Slow&quot;</code>");
     expect(body, ">checkout</a>");
     expect(body, "4 \u2192 6, <code>applied</code> on <a");
-    expect(body, "<b>Slow</b>");
+    expect(body, ">Slow</a></b>");
     expect(body, "/decisions/");
     expect_none(body, "Dry run");
     expect_none(body, "Ended incidents");
@@ -692,8 +692,8 @@ Test(page, an_incident_says_what_it_led_to)
            "href=\"https://alertmanager/base/#/alerts?filter=%7Balertname%3D%22Slow%22%7D&amp;"
            "silenced=true&amp;inhibited=true&amp;muted=true&amp;active=true\">");
     expect(body, "The incident was opened.");
-    expect(body, ">decision</a> 4 \u2192 6, <code>scaled</code>, rule <a href=\"/rules?q=slow\">");
-    expect(body, ">action</a> 4 \u2192 6, <code>applied</code>, rule <a href=\"/rules?q=slow\">");
+    expect(body, ">decision</a> 4 \u2192 6, <code>scaled</code>, rule <a href=\"/rules/slow\">");
+    expect(body, ">action</a> 4 \u2192 6, <code>applied</code>, rule <a href=\"/rules/slow\">");
     expect(strstr(body, "aria-label=\"Size changes\""), ">2</div>");
     expect(strstr(body, "aria-label=\"Decisions\""), "<b>4 \u2192 6</b>");
     expect(strstr(body, "aria-label=\"Labels\""), "<code>alertname</code>");
