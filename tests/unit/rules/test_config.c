@@ -161,6 +161,23 @@ Test(config, a_rule_has_its_place_and_its_text)
                                  "  by: 10%\nguard: none\n");
 }
 
+Test(config, a_very_long_rule_keeps_no_text)
+{
+    static char text[64 * 1024];
+    size_t size =
+        (size_t)snprintf(text, sizeof(text),
+                         "targets:\n  web: {kubernetes: {kind: Deployment, namespace: shop, name: "
+                         "web}, max: 9}\nrules:\n  - name: slow\n    target: web\n"
+                         "    scale_up: {by: 2}\n    match:\n");
+    while (size < AS_RULE_TEXT_MAX + 2000)
+        size += (size_t)snprintf(text + size, sizeof(text) - size, "      - 'a%zu=\"%0500d\"'\n",
+                                 size, 0);
+    write_file("a.yaml", text);
+    assert_loads("rule_files: [a.yaml]\n");
+    cr_assert_null(config->ruleset->rules[0]->text);
+    cr_assert_eq(config->ruleset->rules[0]->line, 4);
+}
+
 Test(config, settings)
 {
     assert_loads(
