@@ -153,6 +153,11 @@ static void history_on_ended(evutil_socket_t fd, short what, void *context)
     }
 }
 
+const char *as_log_history_get_path(const struct as_log_history *history)
+{
+    return history->log_path;
+}
+
 bool as_log_history_submit(struct as_log_history *history, struct as_log_history_job *job)
 {
     if (history->job_count == AS_LOG_HISTORY_JOBS_MAX ||

@@ -1662,6 +1662,22 @@ int as_log_index_find(struct as_log_index *index, const struct as_log_query *que
     return index_find_safely(index, query, 0, error);
 }
 
+int as_log_index_visit_targets(struct as_log_index *index,
+                               void (*visit)(void *context, const char *id, const char *name),
+                               void *context, struct as_error *error)
+{
+    int code, status = index->db ? 0 : index_open_db(index, error);
+    if (status != 0)
+        return status;
+    sqlite3_stmt *all = index->statements[TARGET_ALL];
+    while ((code = sqlite3_step(all)) == SQLITE_ROW)
+        visit(context, column_text(all, 1), column_text(all, 2));
+    if (code != SQLITE_DONE)
+        status = index_fail(index, "read", error);
+    sqlite3_reset(all);
+    return status;
+}
+
 /* The bytes of the row's record, if the log still has them. */
 static int index_read_row(struct as_log_index *index, const struct as_log_row *row,
                           struct as_buf *line_out, struct as_error *error)

@@ -63,9 +63,7 @@ struct api_history {
     struct as_log_history_job job; /* the first member */
     struct as_log_history *history;
     struct as_http_exchange *exchange;
-    struct api_request reader; /* only who, and what may be seen */
-    struct as_scope scope;     /* a copy, with all that it points to */
-    bool is_whole;
+    struct api_reader reader;
     int status; /* of HTTP */
     struct as_error error;
     struct as_buf body;
@@ -105,19 +103,21 @@ static void free_patterns(const char *const *patterns, size_t count)
     free((void *)(uintptr_t)patterns);
 }
 
-static void copy_reader(struct api_history *answer, const struct api_request *request)
+void api_reader_init(struct api_reader *reader, const struct api_request *request)
 {
     const struct as_view *view = &request->view;
-    answer->is_whole = as_scope_is_whole(view->scopes, view->scope_count, request->who);
-    answer->reader.who = as_xstrdup(request->who);
-    answer->reader.view.scopes = &answer->scope;
+    const bool is_proxied = as_str_starts_with(request->who, AS_SCOPE_PROXIED);
+    const char *name = is_proxied ? AS_SCOPE_ALL_PROXIED : request->who;
+    reader->is_whole = as_scope_is_whole(view->scopes, view->scope_count, request->who);
+    reader->request.who = as_xstrdup(request->who);
+    reader->request.view.scopes = &reader->scope;
     for (size_t i = 0; i < view->scope_count; i++) {
         const struct as_scope *scope = &view->scopes[i];
-        if (strcmp(scope->credential, request->who) != 0)
+        if (strcmp(scope->credential, name) != 0)
             continue;
-        answer->reader.view.scope_count = 1;
-        answer->scope = (struct as_scope){
-            .credential = answer->reader.who,
+        reader->request.view.scope_count = 1;
+        reader->scope = (struct as_scope){
+            .credential = is_proxied ? AS_SCOPE_ALL_PROXIED : reader->request.who,
             .rules = (const char *const *)copy_patterns(scope->rules, scope->rule_count),
             .rule_count = scope->rule_count,
             .targets = (const char *const *)copy_patterns(scope->targets, scope->target_count),
@@ -125,6 +125,21 @@ static void copy_reader(struct api_history *answer, const struct api_request *re
         };
         return;
     }
+}
+
+void api_reader_deinit(struct api_reader *reader)
+{
+    free_patterns(reader->scope.rules, reader->scope.rule_count);
+    free_patterns(reader->scope.targets, reader->scope.target_count);
+    free((char *)(uintptr_t)reader->request.who);
+}
+
+bool api_reader_may_see(const struct api_reader *reader, const char *target_name,
+                        const char *target)
+{
+    const struct as_view *view = &reader->request.view;
+    return as_scope_allows_target(view->scopes, view->scope_count, reader->request.who, target_name,
+                                  target);
 }
 
 static void found_decision_deinit(struct kept_decision *decision)
@@ -137,9 +152,7 @@ static void found_decision_deinit(struct kept_decision *decision)
 
 static struct api_history *api_history_free(struct api_history *answer)
 {
-    free_patterns(answer->scope.rules, answer->scope.rule_count);
-    free_patterns(answer->scope.targets, answer->scope.target_count);
-    free((char *)(uintptr_t)answer->reader.who);
+    api_reader_deinit(&answer->reader);
     free(answer->target);
     free(answer->rule);
     free(answer->reason);
@@ -177,8 +190,8 @@ static struct api_history *api_history_new(struct api_request *request, size_t b
     answer->exchange = request->exchange;
     answer->status = 200;
     answer->body = AS_BUF_INIT_OPEN(body_max);
-    copy_reader(answer, request);
-    answer->job.is_narrowed = !answer->is_whole;
+    api_reader_init(&answer->reader, request);
+    answer->job.is_narrowed = !answer->reader.is_whole;
     as_json_init(&answer->json, &answer->body, AS_JSON_ANY_ORDER);
     as_json_begin_object(&answer->json);
     as_json_write_member(&answer->json, "status", "success");
@@ -201,9 +214,7 @@ static void api_history_submit(struct api_history *answer)
 static bool history_may_see(void *context, const char *target_name, const char *target)
 {
     const struct api_history *answer = context;
-    const struct as_view *view = &answer->reader.view;
-    return as_scope_allows_target(view->scopes, view->scope_count, answer->reader.who, target_name,
-                                  target);
+    return api_reader_may_see(&answer->reader, target_name, target);
 }
 
 static void history_fail(struct api_history *answer, int status, const struct as_error *error)
@@ -212,7 +223,7 @@ static void history_fail(struct api_history *answer, int status, const struct as
     if (status == -ETIMEDOUT)
         as_error_set(&answer->error,
                      "the query takes too long: give a target, and a time with since and until");
-    else if (status != -ENOENT && status != -EAGAIN && !answer->is_whole)
+    else if (status != -ENOENT && status != -EAGAIN && !answer->reader.is_whole)
         as_error_set(&answer->error, "the history of the action log cannot be read");
     else
         answer->error = *error;
@@ -292,7 +303,7 @@ static void history_end_list(struct api_history *list, const struct as_log_histo
             as_json_write_string(json, error.text);
         }
         if (*view->problem)
-            as_json_write_string(json, list->is_whole
+            as_json_write_string(json, list->reader.is_whole
                                            ? view->problem
                                            : "the history of the action log is not complete");
         as_json_end_array(json);
@@ -314,7 +325,7 @@ static void history_run_list(struct as_log_history_job *job, const struct as_log
         .until = list->until,
         .before_id = list->before,
         .before_at = list->before_at,
-        .may_see = list->is_whole ? NULL : history_may_see,
+        .may_see = list->reader.is_whole ? NULL : history_may_see,
         .on_row = history_on_row,
         .context = list,
         .deadline = history_get_deadline(),
@@ -337,7 +348,7 @@ static struct api_history *history_begin_list(struct api_request *request, size_
 
 static void decisions_add_kept(struct api_history *list, const struct kept_decision *decision)
 {
-    if (list->is_whole || history_may_see(list, decision->target_name, decision->target))
+    if (list->reader.is_whole || history_may_see(list, decision->target_name, decision->target))
         (void)decisions_add(list, decision_rows, decision);
 }
 
@@ -421,7 +432,7 @@ static void history_run_decision(struct as_log_history_job *job,
     struct as_error error = AS_ERROR_INIT;
     const struct as_log_query query = {
         .kinds = 1U << AS_RECORD_DECISION,
-        .may_see = answer->is_whole ? NULL : history_may_see,
+        .may_see = answer->reader.is_whole ? NULL : history_may_see,
         .context = answer,
         .deadline = history_get_deadline(),
     };
@@ -431,10 +442,11 @@ static void history_run_decision(struct as_log_history_job *job,
         return;
     }
     append_without_chain(line.data, line.size, &document);
-    const bool is_too_long = !answer->is_whole && document.size > NARROWED_BYTES_MAX;
+    const bool is_too_long = !answer->reader.is_whole && document.size > NARROWED_BYTES_MAX;
     AS_CLEANUP(as_free_p)
-    char *text =
-        is_too_long ? NULL : api_copy_document(&answer->reader, document.data, document.size);
+    char *text = is_too_long
+                     ? NULL
+                     : api_copy_document(&answer->reader.request, document.data, document.size);
     if (text)
         as_json_write_raw(&answer->json, text, strlen(text));
     as_json_end_object(&answer->json);
@@ -542,7 +554,7 @@ static void history_run_page(struct as_log_history_job *job, const struct as_log
     struct as_error error = AS_ERROR_INIT;
     struct as_log_query query = {
         .kinds = 1U << AS_RECORD_DECISION,
-        .may_see = answer->is_whole ? NULL : history_may_see,
+        .may_see = answer->reader.is_whole ? NULL : history_may_see,
         .on_row = found_on_row,
         .context = answer,
         .deadline = history_get_deadline(),
@@ -572,8 +584,8 @@ static void history_show_page(struct as_log_history_job *job)
         .problem = answer->error.text,
     };
     answer->api->found = &found;
-    as_api_answer(answer->api, answer->exchange, answer->endpoint, answer->rest, answer->reader.who,
-                  NULL);
+    as_api_answer(answer->api, answer->exchange, answer->endpoint, answer->rest,
+                  answer->reader.request.who, NULL);
     answer->api->found = NULL;
     api_history_free(answer);
 }

@@ -5,6 +5,7 @@
  *   api.c         the API itself, and short answers
  *   api_decisions.c  decisions, of memory and of the action log
  *   api_policies.c   scaling policies
+ *   api_log.c     records of the action log
  *   api_targets.c targets, and the status as a whole
  *   api_rules.c   rules
  */
@@ -22,6 +23,7 @@
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/doc/json_writer.h>
+#include <alertscaler/model/scope.h>
 #include <alertscaler/ui/api.h>
 #include <alertscaler/ui/history.h>
 
@@ -75,6 +77,15 @@ struct ended_incident {
 };
 TAILQ_HEAD(ended_incident_list, ended_incident);
 
+#define LOG_FOLLOWERS_MAX 10
+
+struct log_follower { /* a client that asks again for new records of the action log */
+    char id[33];      /* its own; "": the place is free */
+    char who[128];    /* the beginning of its credential's name */
+    bool is_narrowed;
+    as_mono_time until; /* it has gone if it has not asked by then */
+};
+
 #define FAILURES_MAX      1000
 #define FAILURE_BYTES_MAX 1024
 
@@ -99,9 +110,10 @@ struct as_api {
     struct kept_failure *failures; /* by target; oldest first */
     struct as_history *history;
     struct as_log_history *history_log; /* borrowed; NULL: answers are from memory only */
-    const struct api_found *found;      /* of the present answer; NULL: it has not waited */
-    struct as_buf body;                 /* of the present answer */
-    as_wall_time shown_until;           /* of the present page: when a time on it has passed */
+    struct log_follower followers[LOG_FOLLOWERS_MAX];
+    const struct api_found *found; /* of the present answer; NULL: it has not waited */
+    struct as_buf body;            /* of the present answer */
+    as_wall_time shown_until;      /* of the present page: when a time on it has passed */
 };
 
 struct api_request {
@@ -203,6 +215,21 @@ char *api_copy_document(const struct api_request *request, const char *json,
 bool api_write_document(struct api_request *request, const char *json, size_t size) AS_MUST_USE;
 
 /*
+ * The reader of an answer that the history's thread writes: a copy of what the request says of it.
+ */
+struct api_reader {
+    struct api_request request; /* only `who`, and what may be seen */
+    struct as_scope scope;      /* with all that it points to */
+    bool is_whole;
+};
+
+/* api_decisions.c */
+void api_reader_init(struct api_reader *reader, const struct api_request *request);
+void api_reader_deinit(struct api_reader *reader);
+bool api_reader_may_see(const struct api_reader *reader, const char *target_name,
+                        const char *target);
+
+/*
  * The API's answers, for the table of routes: one function each.
  */
 
@@ -220,6 +247,7 @@ void api_answer_policies(struct api_request *request);
 void api_answer_policy(struct api_request *request);
 void api_answer_decisions(struct api_request *request);
 void api_answer_decision(struct api_request *request);
+void api_answer_log(struct api_request *request);
 void api_answer_unknown(struct api_request *request); /* 404 */
 
 #endif

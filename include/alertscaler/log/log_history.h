@@ -47,6 +47,9 @@ int as_log_history_new(struct event_base *base, const char *log_path,
 /* Ends the present job, and drops all. */
 struct as_log_history *as_log_history_free(struct as_log_history *history);
 
+/* Of the action log. */
+const char *as_log_history_get_path(const struct as_log_history *history);
+
 /* False: too many jobs wait; the job was not taken. */
 bool as_log_history_submit(struct as_log_history *history,
                            struct as_log_history_job *job) AS_MUST_USE;

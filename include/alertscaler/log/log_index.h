@@ -97,6 +97,12 @@ struct as_log_query {        /* all borrowed */
 int as_log_index_find(struct as_log_index *index, const struct as_log_query *query,
                       struct as_error *error) AS_MUST_USE;
 
+/* Calls `visit` for each target of the log's records; an id may have several names, also "". 0 or a
+ * negative errno with an error. */
+int as_log_index_visit_targets(struct as_log_index *index,
+                               void (*visit)(void *context, const char *id, const char *name),
+                               void *context, struct as_error *error) AS_MUST_USE;
+
 /* The newest record with this id and one of the kinds, as the query permits: its row, and its line
  * without the newline. -ENOENT: there is none. */
 int as_log_index_read(struct as_log_index *index, const struct as_log_query *query, const char *id,

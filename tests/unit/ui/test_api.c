@@ -664,6 +664,21 @@ Test(api, quotes_matchers)
     *matcher = before;
 }
 
+Test(api, checks_requests_for_the_log)
+{
+    static const char *const cases[][2] = {
+        {"limit=x", "limit: expected a number from 1 to 10000"},
+        {"limit=10001", "limit: expected a number from 1 to 10000"},
+        {"after=-1", "after: expected a number from 0"},
+        {"kind=decision,x", "kind: expected kinds of records, as decision,action"},
+        {"since=x", "since: expected a time"},
+        {"until=x", "until: expected a time"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++)
+        expect_error("/api/v1/log", cases[i][0], 400, "bad_data", cases[i][1]);
+    expect_error("/api/v1/log", "", 503, "unavailable", "the action log cannot be read now");
+}
+
 /* Three decisions: scaled for checkout, scaled for cart, cooldown for checkout. */
 static void decide_thrice(void)
 {
