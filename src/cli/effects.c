@@ -13,9 +13,13 @@
 #include <alertscaler/tools/record_text.h>
 
 #include "cli.h"
+#include "http_call.h"
 #include "log_reader.h"
 
 #define WENT_BACK_US (10 * AS_US_PER_MIN)
+/* An effect may be recorded so long after its action: normally within an hour, after an outage of
+ * the daemon later. A daemon sends the actions of this time, too. */
+#define EFFECT_DELAY_US (7 * AS_US_PER_DAY)
 
 struct times { /* in seconds */
     double *items;
@@ -262,13 +266,19 @@ static int effects_run(const struct as_args *args)
     struct tally tally = {0};
 
     if (moment_parse("since", as_args_get(args, "since"), moment_get_now(), &tally.since, &error) ||
-        log_files_find(args, &files, &error))
+        log_files_find_any(args, &files, &error))
         return as_cli_fail(args, "%s", error.text);
     tally.effects = json_array();
     tally.last = json_object();
     tally.back = json_object();
-    const struct log_visitor visitor = {
-        .wants = wants, .on_record = effects_read_record, .context = &tally};
+    const struct log_selection selection = {
+        .kinds = "action,effect",
+        .since = {true, {as_time_add(tally.since.us, -EFFECT_DELAY_US)}},
+    };
+    const struct log_visitor visitor = {.wants = wants,
+                                        .on_record = effects_read_record,
+                                        .context = &tally,
+                                        .selection = &selection};
     const int status = log_walk(&files, &visitor, &error);
     log_files_deinit(&files);
     const size_t found = json_array_size(tally.effects);
@@ -294,6 +304,9 @@ static const struct as_option options[] = {
      .fallback = "30d",
      .help = "Effects that were recorded from then on: a time, or a duration ago"},
     AS_OPTION_CONFIG_FILE("Names the log if no FILE is given"),
+    AS_OPTION_URL,
+    AS_OPTION_TOKEN_FILE,
+    AS_OPTION_CA_FILE,
     AS_OPTION_OUTPUT,
     {0},
 };
@@ -305,7 +318,8 @@ const struct as_command as_command_effects = {
     .help =
         "From the action log: how many actions have a known effect, how many of their alerts were\n"
         "resolved within an hour, how long both took, and after how many the size went back\n"
-        "within ten minutes. Exit status 1 if there are none.",
+        "within ten minutes. With --url or --context, from the log of a running daemon. Exit\n"
+        "status 1 if there are none.",
     .options = options,
     .operands_max = 100000,
     .run = effects_run,

@@ -32,6 +32,7 @@
 #include <alertscaler/tools/simulation.h>
 
 #include "cli.h"
+#include "http_call.h"
 #include "log_reader.h"
 
 /* --- why a rule does not match an alert: by the daemon's own matchers --- */
@@ -976,12 +977,20 @@ static int explain_read_named(void *context, const struct log_line *line, json_t
 static int explain_find(struct search *search, const struct log_files *files,
                         struct as_error *error)
 {
-    struct log_visitor visitor = {
-        .wants = wants_line, .on_record = explain_read_record, .context = search};
+    const struct log_selection of_target = {.target = search->target};
+    struct log_visitor visitor = {.wants = wants_line,
+                                  .on_record = explain_read_record,
+                                  .context = search,
+                                  .selection = &of_target};
     int status = log_walk(files, &visitor, error);
 
     if (status < 0 || !search->decision)
         return status;
+    const struct log_selection named = {
+        .kinds = is_node_group(search->decision) ? "incident,effect,decision,action,nodes"
+                                                 : "incident,effect",
+    };
+    visitor.selection = &named;
     visitor.wants = wants_named;
     visitor.on_record = explain_read_named;
     return log_walk(files, &visitor, error);
@@ -1009,8 +1018,11 @@ static char *explain_find_nearest(const char *asked, const struct log_files *fil
 {
     struct as_error ignored = AS_ERROR_INIT;
     struct as_spelling spelling = as_spelling_begin(asked);
-    const struct log_visitor visitor = {
-        .wants = wants_decision, .on_record = explain_read_name, .context = &spelling};
+    const struct log_selection decisions = {.kinds = "decision"};
+    const struct log_visitor visitor = {.wants = wants_decision,
+                                        .on_record = explain_read_name,
+                                        .context = &spelling,
+                                        .selection = &decisions};
     if (log_walk(files, &visitor, &ignored) < 0)
         as_free_p(&spelling.nearest);
     return spelling.nearest;
@@ -1133,7 +1145,7 @@ static int explain_log(const struct as_args *args)
             args, "--target=NAME is needed, or --payload=FILE, or an alert's labels as NAME=VALUE");
     search.has_plain_name = !strpbrk(search.target, "\"\\");
     if (moment_parse("at", as_args_get(args, "at"), moment_get_now(), &search.at, &error) ||
-        log_files_find(args, &files, &error))
+        log_files_find_any(args, &files, &error))
         return as_cli_fail(args, "%s", error.text);
     if (log_files_keep(&files, &error)) {
         log_files_deinit(&files);
@@ -1170,6 +1182,9 @@ static bool is_about_labels(const struct as_args *args)
 
 static int explain_run(const struct as_args *args)
 {
+    if (is_about_labels(args) && (as_args_has(args, "url") || as_args_has(args, "context")))
+        return as_cli_fail(args, "labels are matched with rule files: neither --url nor --context "
+                                 "goes with them");
     if (is_about_labels(args))
         return as_args_has(args, "replicas") ? as_cli_fail(args, "--replicas needs --payload")
                                              : explain_labels(args);
@@ -1179,7 +1194,12 @@ static int explain_run(const struct as_args *args)
     if (!as_args_has(args, "payload") &&
         (as_args_has(args, "rules") || as_args_has(args, "replicas")))
         return as_cli_fail(args, "--rules and --replicas need --payload");
-    return as_args_has(args, "payload") ? explain_payload(args) : explain_log(args);
+    if (!as_args_has(args, "payload"))
+        return explain_log(args);
+    if (as_args_has(args, "url") || as_args_has(args, "context"))
+        return as_cli_fail(args, "--payload is about rule files: neither --url nor --context goes "
+                                 "with it");
+    return explain_payload(args);
 }
 
 static const struct as_option explain_options[] = {
@@ -1199,6 +1219,9 @@ static const struct as_option explain_options[] = {
      .help = "With --payload or labels: a folder of rule files, a file, or a configuration"},
     AS_OPTION_REPLICAS,
     AS_OPTION_CONFIG_FILE("Names the log if no FILE is given; with --payload or labels, the rules"),
+    AS_OPTION_URL,
+    AS_OPTION_TOKEN_FILE,
+    AS_OPTION_CA_FILE,
     AS_OPTION_OUTPUT,
     {0},
 };
@@ -1211,7 +1234,8 @@ const struct as_command as_command_explain = {
         "With --target: prints the decision in force on a target at a moment, and how it was made, "
         "from\n"
         "the action log: FILEs in any order, '-' for standard input, or without FILE those of the\n"
-        "configuration. Exit status 1 if there was no decision.\n"
+        "configuration; with --url or --context, the log of a running daemon. Exit status 1 if "
+        "there was no decision.\n"
         "With an alert's labels, as alertname=CheckoutLatencyHigh severity=page: which rules "
         "match, on\n"
         "which target, through which receivers and credentials, and which almost match. Exit "

@@ -185,6 +185,7 @@ int http_session_get_status(const struct http_session *session)
 #define TIMEOUT_MS         30000L
 #define TOKEN_MAX          ((size_t)16 * 1024)
 #define CA_FILE_MAX        ((size_t)1024 * 1024)
+#define HEADERS_MAX        ((size_t)64 * 1024)
 #define EXPLANATION_MAX    2048
 
 static const char *get_nonempty(const char *name)
@@ -332,6 +333,13 @@ static size_t http_take_body(char *data, size_t size, size_t count, void *contex
     return as_buf_check(body) == 0 ? size * count : 0;
 }
 
+static size_t http_take_header(char *data, size_t size, size_t count, void *context)
+{
+    struct as_buf *headers = context;
+    as_buf_append(headers, data, size * count);
+    return as_buf_check(headers) == 0 ? size * count : 0;
+}
+
 static void http_set_options(CURL *curl, const struct place *place, const char *ca_pem,
                              struct curl_slist *headers, const struct as_buf *body,
                              struct http_answer *answer)
@@ -345,6 +353,9 @@ static void http_set_options(CURL *curl, const struct place *place, const char *
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, http_take_body);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer->body);
+    curl_easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, http_take_header);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, &answer->headers);
     if (ca_pem) {
         struct curl_blob blob = {(void *)(uintptr_t)ca_pem, strlen(ca_pem), CURL_BLOB_COPY};
         curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &blob);
@@ -363,7 +374,8 @@ static int perform(const struct place *place, const char *ca_pem, struct curl_sl
                    struct as_error *error)
 {
     char text[CURL_ERROR_SIZE] = "";
-    struct http_answer answer = {.body = AS_BUF_INIT(HTTP_CALL_BODY_MAX)};
+    struct http_answer answer = {.body = AS_BUF_INIT(HTTP_CALL_BODY_MAX),
+                                 .headers = AS_BUF_INIT(HEADERS_MAX)};
     CURL *curl = curl_easy_init();
     if (!curl)
         return -ENOMEM;
@@ -415,6 +427,7 @@ int http_call_run(const struct as_args *args, const char *path, const struct as_
 void http_answer_deinit(struct http_answer *answer)
 {
     as_buf_deinit(&answer->body);
+    as_buf_deinit(&answer->headers);
 }
 
 static json_t *make_safe(const json_t *value);
@@ -465,8 +478,7 @@ json_t *http_answer_load(const struct as_args *args, const struct http_answer *a
     return safe;
 }
 
-/* The daemon's error text: one line that is safe for a terminal, for free(). */
-static char *http_answer_explain(const struct http_answer *answer)
+char *http_answer_explain(const struct http_answer *answer)
 {
     const char *text = answer->body.data ? answer->body.data : "";
     json_t *json = json_loadb(text, answer->body.size, 0, NULL);
@@ -515,26 +527,31 @@ json_t *http_call_ask(const struct as_args *args, const char *path, char **probl
     return NULL;
 }
 
-void http_suggest_target(const struct as_args *args, const char *target)
+void http_offer_targets(const struct as_args *args, struct as_spelling *spelling)
 {
     AS_CLEANUP(as_free_p) char *problem = NULL;
     int status;
     json_t *json = http_call_ask(args, "/api/v1/targets", &problem, &status);
-    struct as_spelling spelling = as_spelling_begin(target);
     const json_t *each;
     size_t i;
     json_array_foreach(json_object_get(json, "data"), i, each)
     {
         const char *name = json_string_value(json_object_get(each, "name"));
         const char *id = json_string_value(json_object_get(each, "id"));
-        as_spelling_offer(&spelling, name ? name : "");
-        as_spelling_offer(&spelling, id ? id : "");
+        as_spelling_offer(spelling, name ? name : "");
+        as_spelling_offer(spelling, id ? id : "");
     }
+    json_decref(json);
+}
+
+void http_suggest_target(const struct as_args *args, const char *target)
+{
+    struct as_spelling spelling = as_spelling_begin(target);
+    http_offer_targets(args, &spelling);
     /* the same name is known, but is refused */
     if (spelling.nearest && strcmp(spelling.nearest, target) != 0)
         (void)as_cli_fail(args, "did you mean \"%s\"?", spelling.nearest);
     free(spelling.nearest);
-    json_decref(json);
 }
 
 static void put_member(const json_t *object, const char *key, FILE *out)

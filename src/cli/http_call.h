@@ -27,7 +27,7 @@
 
 struct http_answer {
     int status;
-    struct as_buf body;
+    struct as_buf body, headers; /* a line for each header */
 };
 
 /*
@@ -43,6 +43,9 @@ void http_answer_deinit(struct http_answer *answer);
  * safe for a terminal (base/safe_text.h). A new reference. */
 json_t *http_answer_load(const struct as_args *args, const struct http_answer *answer) AS_MUST_USE;
 
+/* The daemon's error text: one line that is safe for a terminal, for free(). */
+char *http_answer_explain(const struct http_answer *answer) AS_MUST_USE;
+
 /* Prints the daemon's error text on standard error; returns AS_EXIT_NO. */
 int http_answer_refuse(const struct as_args *args, const struct http_answer *answer);
 
@@ -51,6 +54,9 @@ int http_answer_refuse(const struct as_args *args, const struct http_answer *ans
  * is invalid. */
 json_t *http_call_ask(const struct as_args *args, const char *path, char **problem_out,
                       int *status_out) AS_MUST_USE;
+
+/* Offers names and ids of the daemon's targets; none if it does not answer. */
+void http_offer_targets(const struct as_args *args, struct as_spelling *spelling);
 
 /* Prints the known target with the most similar name on standard error. Nothing if no name is near,
  * or if the daemon does not answer. */

@@ -1,5 +1,6 @@
 /*
- * `alertscaler log`: prints the action log for people, or unchanged; and `alertscaler log verify`:
+ * `alertscaler log`: prints the action log for people, or unchanged, from files or from a running
+ * daemon; and `alertscaler log verify`:
  * checks the numbers and the chain of a log.
  */
 #include <errno.h>
@@ -28,6 +29,7 @@
 #include <alertscaler/tools/record_text.h>
 
 #include "cli.h"
+#include "http_call.h"
 #include "log_reader.h"
 
 struct log_filter {
@@ -477,6 +479,11 @@ static int log_verify_run(const struct as_args *args)
     struct as_error error = AS_ERROR_INIT;
     struct log_files files;
 
+    if (as_args_has(args, "url"))
+        return as_cli_fail(args,
+                           "--url: a daemon sends only the records that the credential may see, so "
+                           "the chain cannot be verified; name the files: alertscaler log verify "
+                           "/var/lib/alertscaler/actions.jsonl*");
     if (log_files_find(args, &files, &error))
         return as_cli_fail(args, "%s", error.text);
     int status = verify_all(&verify, &files);
@@ -490,6 +497,7 @@ static const struct as_option log_verify_options[] = {
      .help =
          "Also checks that the log ends where this state file says; alertscaler must be stopped"},
     AS_OPTION_CONFIG_FILE("Where the log's place is read from if no FILE is given"),
+    {.name = "url", .value = "URL", .help = "Refused: the chain is in the files only"},
     AS_OPTION_OUTPUT,
     {0},
 };
@@ -508,11 +516,14 @@ const struct as_command as_command_log_verify = {
 
 /* --- log --- */
 
-#define FOLLOW_INTERVAL_MS 200
+#define FOLLOW_INTERVAL_MS        200
+#define FOLLOW_DAEMON_INTERVAL_MS 1000
 
 struct log_run {
     const struct as_args *args;
     struct log_filter filter;
+    struct log_selection selection; /* of a daemon */
+    char *kinds;                    /* in it */
     bool json, colors, follow, is_terminal;
     json_t *ids;                     /* the last printed id of each target name */
     struct as_spelling target, rule; /* of the filter, while no record matches */
@@ -605,8 +616,10 @@ static int follow(struct log_run *log_run, struct log_reader *reader, struct as_
 {
     int status = 0;
 
+    const long ms = reader->remote ? FOLLOW_DAEMON_INTERVAL_MS : FOLLOW_INTERVAL_MS;
+
     while (!status && !fflush(stdout)) {
-        nanosleep(&(struct timespec){.tv_nsec = FOLLOW_INTERVAL_MS * 1000000L}, NULL);
+        nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
         status = log_read_lines(log_run, reader, error);
         if (!status)
             status = log_reader_follow(reader, error);
@@ -614,11 +627,12 @@ static int follow(struct log_run *log_run, struct log_reader *reader, struct as_
     return status;
 }
 
-static int log_take_file(struct log_run *log_run, const char *path, bool is_last,
+static int log_take_file(struct log_run *log_run, const struct log_files *files, size_t at,
                          struct as_error *error)
 {
+    const bool is_last = at + 1 == files->count;
     struct log_reader reader;
-    int status = log_reader_open(&reader, path, error);
+    int status = log_files_open(files, at, &log_run->selection, &reader, error);
 
     if (status)
         return status;
@@ -627,6 +641,26 @@ static int log_take_file(struct log_run *log_run, const char *path, bool is_last
         status = follow(log_run, &reader, error);
     log_reader_close(&reader);
     return status;
+}
+
+/* What a daemon must send, so that the filter has all it needs: before a repeat also the record
+ * with its details. */
+static void log_select(struct log_run *log_run)
+{
+    const struct log_filter *filter = &log_run->filter;
+    const char *kinds = as_args_get(log_run->args, "kind");
+    const bool has_repeats = !filter->target && filter->kinds[AS_RECORD_REPEAT];
+
+    log_run->kinds = kinds ? as_xasprintf("%s%s", kinds, has_repeats ? ",notification" : "") : NULL;
+    log_run->selection = (struct log_selection){
+        .target = filter->target,
+        .kinds = log_run->kinds,
+        .since = filter->since,
+        .until = filter->until,
+        .follows = log_run->follow,
+    };
+    if (has_repeats)
+        log_run->selection.since.at.us = as_time_add(filter->since.at.us, -AS_REPEAT_REACH_US);
 }
 
 static bool wants_colors(const struct as_args *args)
@@ -651,20 +685,25 @@ static int log_run(const struct as_args *args)
     struct log_files files;
 
     if (log_filter_init(&log.filter, args, moment_get_now(), &error) ||
-        log_files_find(args, &files, &error))
+        log_files_find_any(args, &files, &error))
         return as_cli_fail(args, "%s", error.text);
     int status = 0;
+    log_select(&log);
     log.target = as_spelling_begin(log.filter.target ? log.filter.target : "");
     log.rule = as_spelling_begin(log.filter.rule ? log.filter.rule : "");
     log.ids = json_object();
     log.repeats = log_repeats_new();
     for (size_t i = 0; !status && i < files.count; i++) {
         log.overlap.at_beginning = true;
-        status = log_take_file(&log, files.paths[i], i + 1 == files.count, &error);
+        status = log_take_file(&log, &files, i, &error);
     }
+    const bool is_of_daemon = files.daemon != NULL;
     log_files_deinit(&files);
+    free(log.kinds);
     json_decref(log.ids);
     log_repeats_free(log.repeats);
+    if (status == 0 && log.printed == 0 && is_of_daemon && log.filter.target)
+        http_offer_targets(args, &log.target); /* which the daemon has left out */
     if (status == 0 && log.printed == 0) {
         log_suggest(args, "target", log.filter.target, &log.target);
         log_suggest(args, "rule", log.filter.rule, &log.rule);
@@ -690,6 +729,9 @@ static const struct as_option log_options[] = {
     LOG_FILTER_OPTIONS,
     {.name = "follow", .letter = 'f', .help = "Waits for new records and prints them, as tail -f"},
     AS_OPTION_CONFIG_FILE("Names the log if no FILE is given"),
+    AS_OPTION_URL,
+    AS_OPTION_TOKEN_FILE,
+    AS_OPTION_CA_FILE,
     {.name = "color",
      .value = "WHEN",
      .fallback = "auto",
@@ -704,7 +746,9 @@ const struct as_command as_command_log = {
     .operands = "[FILE...]",
     .summary = "Prints the action log: what happened, and why.",
     .help = "Without FILE, the log of the configuration with its rotated files. FILEs may come in "
-            "any order; '-' is\nstandard input. Exit status 1 if no record matches.",
+            "any order; '-' is\nstandard input. With --url or --context, the log of a running "
+            "daemon, which sends the records that the\ncredential may see. Exit status 1 if no "
+            "record matches.",
     .options = log_options,
     .operands_max = 100000,
     .run = log_run,

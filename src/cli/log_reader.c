@@ -1,6 +1,7 @@
 /*
  * Action log files, line by line or record by record, oldest record first; a reader can follow the
- * growth of the files.
+ * growth of the files. The log of a running daemon, page after page from its
+ * API, is read as if it were one file.
  *
  * Files are ordered by the number of their first record, not by name, so that `actions.jsonl*` may
  * come in any order. A line may have up to LINE_MAX_SIZE (a notification of 100,000 alerts has
@@ -13,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,14 +25,221 @@
 #include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/number.h>
+#include <alertscaler/base/random.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/record.h>
 #include <alertscaler/rules/config.h>
 #include <alertscaler/tools/record_text.h>
 
 #include "cli.h"
+#include "client_file.h"
+#include "http_call.h"
+
+/* --- the log of a daemon --- */
+
+/*
+ * Pages of /api/v1/log. The cursor is the number of the last record that the daemon has read, so
+ * nothing is lost or repeated over pages, rotations and restarts of the daemon.
+ */
+
+#define PATH_MAX_SIZE ((size_t)64 << 10)
+#define TRIES         10 /* while the daemon has too many requests */
+#define TRY_AGAIN_US  AS_US_PER_S
+
+struct log_remote {
+    const struct as_args *args;
+    struct log_selection selection;
+    char id[AS_ULID_SIZE]; /* of this follower */
+    int64_t after;
+    bool has_answered, is_at_end, is_away;
+};
+
+static struct log_remote *log_remote_new(const struct as_args *args,
+                                         const struct log_selection *selection)
+{
+    struct log_remote *remote = as_xcalloc(1, sizeof(*remote));
+    remote->args = args;
+    remote->selection = *selection;
+    if (selection->follows) {
+        struct as_random random;
+        uint64_t seed = 0;
+        (void)!getentropy(&seed, sizeof(seed));
+        as_random_init(&random, seed);
+        as_ulid_print(moment_get_now(), &random, remote->id);
+    }
+    return remote;
+}
+
+static struct log_remote *log_remote_free(struct log_remote *remote)
+{
+    free(remote);
+    return NULL;
+}
+
+/* From now on, records that have been added since the last answer come too. */
+static void log_remote_follow(struct log_remote *remote)
+{
+    remote->is_at_end = false;
+}
+
+static void remote_append_text(struct as_buf *path, const char *name, const char *text)
+{
+    if (!text)
+        return;
+    as_buf_printf(path, "%c%s=", strchr(path->data, '?') ? '&' : '?', name);
+    as_encode_percent(path, text, strlen(text), "");
+}
+
+static void remote_append_time(struct as_buf *path, const char *name, as_maybe_time time)
+{
+    char text[AS_RFC3339_SIZE];
+    if (!time.set)
+        return;
+    as_wall_time_print(time.at, text);
+    remote_append_text(path, name, text);
+}
+
+static int remote_make_path(const struct log_remote *remote, struct as_buf *path,
+                            struct as_error *error)
+{
+    const struct log_selection *selection = &remote->selection;
+    as_buf_printf(path, "/api/v1/log?after=%lld", (long long)remote->after);
+    remote_append_text(path, "kind", selection->kinds);
+    remote_append_text(path, "target", selection->target);
+    remote_append_time(path, "since", selection->since);
+    remote_append_time(path, "until", selection->until);
+    remote_append_text(path, "follow", selection->follows ? remote->id : NULL);
+    if (as_buf_check(path) == 0)
+        return 0;
+    as_error_set(error, "the options are too long");
+    return -EMSGSIZE;
+}
+
+/* The value of the answer's header, for free(). NULL: the header is absent. */
+static char *remote_copy_header(const struct http_answer *answer, const char *name)
+{
+    const char *line = answer->headers.data;
+    const size_t name_size = strlen(name);
+    while (line && *line) {
+        const size_t size = strcspn(line, "\r\n");
+        if (size > name_size && line[name_size] == ':' && strncasecmp(line, name, name_size) == 0) {
+            const char *value = line + name_size + 1 + strspn(line + name_size + 1, " ");
+            return as_xstrndup(value, (size_t)(line + size - value));
+        }
+        line += size;
+        line += strspn(line, "\r\n");
+    }
+    return NULL;
+}
+
+static int remote_find_number(const struct http_answer *answer, const char *name,
+                              int64_t *number_out)
+{
+    AS_CLEANUP(as_free_p) char *text = remote_copy_header(answer, name);
+    return text ? as_number_parse_i64(text, strlen(text), number_out) : -ENOENT;
+}
+
+/* Says what the answer lacks. */
+static void remote_report(const struct log_remote *remote, const struct http_answer *answer)
+{
+    int64_t missing = 0, skipped = 0;
+    if (remote_find_number(answer, "Alertscaler-Log-Missing", &missing) == 0 && missing > 0)
+        (void)as_cli_fail(
+            remote->args,
+            "%lld records are not in the files of this daemon: a rotation has deleted "
+            "them, or another replica has them",
+            (long long)missing);
+    if (remote_find_number(answer, "Alertscaler-Log-Skipped", &skipped) == 0 && skipped > 0)
+        (void)as_cli_fail(remote->args,
+                          "%lld lines of the log were left out: they are too long for the API, or "
+                          "are no records",
+                          (long long)skipped);
+}
+
+static int remote_read_answer(struct log_remote *remote, const struct http_answer *answer,
+                              struct as_buf *lines_io, struct as_error *error)
+{
+    int64_t next;
+    AS_CLEANUP(as_free_p) char *more = remote_copy_header(answer, "Alertscaler-Log-More");
+    const bool has_end = answer->body.size == 0 || answer->body.data[answer->body.size - 1] == '\n';
+    if (!more || !has_end || remote_find_number(answer, "Alertscaler-Log-Next", &next) != 0 ||
+        next < remote->after) {
+        as_error_set(error, "the answer is not alertscaler's");
+        return -EBADMSG;
+    }
+    if (answer->body.size > 0)
+        as_buf_append(lines_io, answer->body.data, answer->body.size);
+    if (as_buf_check(lines_io) != 0) {
+        as_error_set(error, "the answer is too long");
+        return -EMSGSIZE;
+    }
+    remote_report(remote, answer);
+    remote->after = next;
+    remote->is_at_end = strcmp(more, "no") == 0;
+    remote->has_answered = true;
+    return 0;
+}
+
+/* One request. 0; -EAGAIN: the daemon has no time now; or another negative errno. Each failure has
+ * an error. */
+static int remote_ask(struct log_remote *remote, struct as_buf *lines_io, struct as_error *error)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(PATH_MAX_SIZE);
+    AS_CLEANUP(http_answer_deinit) struct http_answer answer = {0};
+    int status = remote_make_path(remote, &path, error);
+    if (status == 0)
+        status = http_call_run(remote->args, path.data, NULL, &answer, error);
+    if (status != 0)
+        return status;
+    if (answer.status == 200)
+        return remote_read_answer(remote, &answer, lines_io, error);
+    AS_CLEANUP(as_free_p) char *text = http_answer_explain(&answer);
+    as_error_set(error, "%s", text);
+    return answer.status == 503 ? -EAGAIN : -EACCES;
+}
+
+/* Whether a follower goes on after this failure. */
+static bool remote_is_away(struct log_remote *remote, int status, const struct as_error *error)
+{
+    if (!remote->selection.follows || !remote->has_answered || status == -EACCES ||
+        status == -EBADMSG)
+        return false;
+    if (!remote->is_away)
+        (void)as_cli_fail(remote->args, "%s; trying again", error->text);
+    remote->is_away = true;
+    return true;
+}
+
+static void remote_wait(void)
+{
+    (void)nanosleep(&(struct timespec){.tv_sec = TRY_AGAIN_US / AS_US_PER_S}, NULL);
+}
+
+/* Appends the next lines. Returns the number of bytes; 0: there are none now; or a negative errno
+ * with an error. */
+static ssize_t log_remote_fill(struct log_remote *remote, struct as_buf *lines_io,
+                               struct as_error *error)
+{
+    const size_t before = lines_io->size;
+    unsigned tries = 0;
+    while (!remote->is_at_end && lines_io->size == before) {
+        const int status = remote_ask(remote, lines_io, error);
+        if (status == 0) {
+            remote->is_away = false;
+            tries = 0;
+        } else if (remote_is_away(remote, status, error)) {
+            remote->is_at_end = true; /* for now */
+        } else if (status == -EAGAIN && remote->has_answered && ++tries < TRIES) {
+            remote_wait();
+        } else {
+            return status;
+        }
+    }
+    return (ssize_t)(lines_io->size - before);
+}
 
 /* --- lines --- */
 
@@ -59,7 +268,9 @@ int log_reader_open(struct log_reader *reader, const char *path, struct as_error
 
 void log_reader_close(struct log_reader *reader)
 {
-    close(reader->fd);
+    if (reader->fd >= 0)
+        close(reader->fd);
+    log_remote_free(reader->remote);
     free(reader->path);
     as_buf_deinit(&reader->buf);
 }
@@ -75,6 +286,12 @@ static ssize_t log_reader_fill(struct log_reader *reader, struct as_error *error
         memmove(buf->data, buf->data + reader->at, buf->size);
         reader->searched -= reader->at;
         reader->at = 0;
+    }
+    if (reader->remote) {
+        n = log_remote_fill(reader->remote, buf, error);
+        if (n < 0)
+            as_error_wrap(error, "%s", reader->path);
+        return n;
     }
     char *room = as_buf_reserve(buf, CHUNK);
     if (!room) {
@@ -125,6 +342,10 @@ int log_reader_follow(struct log_reader *reader, struct as_error *error)
     struct stat now, open_one;
     struct log_reader next;
 
+    if (reader->remote) {
+        log_remote_follow(reader->remote);
+        return 0;
+    }
     if (stat(reader->path, &now) || fstat(reader->fd, &open_one) ||
         (now.st_ino == open_one.st_ino && now.st_dev == open_one.st_dev))
         return 0; /* also if the file is missing, during a rotation */
@@ -260,6 +481,73 @@ int log_files_find(const struct as_args *args, struct log_files *files_out, stru
     }
     sort_files(&files);
     *files_out = files;
+    return 0;
+}
+
+/* Whether the environment or the client file names a daemon. */
+static int log_remote_is_named(bool *is_named_out, struct as_error *error)
+{
+    const struct client_context *context = NULL;
+    struct client_file file;
+    if (!as_str_is_empty(getenv("ALERTSCALER_URL"))) {
+        *is_named_out = true;
+        return 0;
+    }
+    int status = client_file_load(&file, error);
+    if (status != 0)
+        return status;
+    status = client_file_find(&file, NULL, &context, error);
+    if (status == 0)
+        *is_named_out = context != NULL;
+    client_file_deinit(&file);
+    return status;
+}
+
+static int log_remote_is_wanted(const struct as_args *args, bool *is_wanted_out,
+                                struct as_error *error)
+{
+    const char *option = as_args_has(args, "url")       ? "--url"
+                         : as_args_has(args, "context") ? "--context"
+                                                        : NULL;
+    const char *other = args->operand_count > 0            ? args->operands[0]
+                        : as_args_has(args, "config.file") ? "--config.file"
+                                                           : NULL;
+    if (option && other) {
+        as_error_set(error,
+                     "either %s, which reads the log of a running daemon, or %s, which reads files",
+                     option, other);
+        return -EINVAL;
+    }
+    *is_wanted_out = option != NULL;
+    return option || other ? 0 : log_remote_is_named(is_wanted_out, error);
+}
+
+int log_files_find_any(const struct as_args *args, struct log_files *files_out,
+                       struct as_error *error)
+{
+    bool is_wanted = false;
+    const int status = log_remote_is_wanted(args, &is_wanted, error);
+
+    if (status || !is_wanted)
+        return status ? status : log_files_find(args, files_out, error);
+    *files_out =
+        (struct log_files){.paths = as_xcalloc(1, sizeof(char *)), .count = 1, .daemon = args};
+    files_out->paths[0] = as_xstrdup("the daemon");
+    return 0;
+}
+
+int log_files_open(const struct log_files *files, size_t at, const struct log_selection *selection,
+                   struct log_reader *reader, struct as_error *error)
+{
+    static const struct log_selection all = {.target = NULL};
+
+    if (!files->daemon)
+        return log_reader_open(reader, files->paths[at], error);
+    *reader =
+        (struct log_reader){.path = as_xstrdup(files->paths[at]),
+                            .fd = -1,
+                            .remote = log_remote_new(files->daemon, selection ? selection : &all),
+                            .buf = AS_BUF_INIT(LINE_MAX_SIZE)};
     return 0;
 }
 
@@ -517,10 +805,11 @@ static int log_reader_take_lines(struct log_reader *reader, struct walk *walk,
     return status;
 }
 
-static int log_reader_take_file(const char *path, struct walk *walk, struct as_error *error)
+static int log_reader_take_file(const struct log_files *files, size_t at, struct walk *walk,
+                                struct as_error *error)
 {
     struct log_reader reader;
-    int status = log_reader_open(&reader, path, error);
+    int status = log_files_open(files, at, walk->visitor->selection, &reader, error);
 
     if (status)
         return status;
@@ -529,7 +818,7 @@ static int log_reader_take_file(const char *path, struct walk *walk, struct as_e
         nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
         status = log_reader_take_lines(&reader, walk, error);
         if (!status && log_reader_get_rest(&reader)) {
-            as_error_set(error, "%s:%llu: the file ends in the middle of a line", path,
+            as_error_set(error, "%s:%llu: the file ends in the middle of a line", reader.path,
                          (unsigned long long)reader.line + 1);
             status = -EBADMSG;
         }
@@ -548,7 +837,7 @@ int log_walk(const struct log_files *files, const struct log_visitor *visitor,
 
     for (size_t i = 0; !status && i < files->count; i++) {
         walk.overlap.at_beginning = true;
-        status = log_reader_take_file(files->paths[i], &walk, error);
+        status = log_reader_take_file(files, i, &walk, error);
     }
     return status;
 }

@@ -1,6 +1,6 @@
 /*
- * Reads action log files line by line or record by record, oldest record first, and follows their
- * growth; prints records for people.
+ * Reads the action log line by line or record by record, oldest record first, and follows its
+ * growth: files, or the log of a running daemon. Prints records for people.
  */
 #ifndef ALERTSCALER_SRC_CLI_LOG_READER_H
 #define ALERTSCALER_SRC_CLI_LOG_READER_H
@@ -19,11 +19,21 @@
 
 #include "cli.h"
 
+/* What the daemon sends, at least. A file is read whole. */
+struct log_selection {
+    const char *target; /* an id or a name, with * and ?; NULL: all */
+    const char *kinds;  /* "decision,action"; NULL: all */
+    as_maybe_time since, until;
+    bool follows; /* asks again after the end; if the daemon does not answer, tries again */
+};
+
+struct log_remote;
 struct log_repeats;
 
 struct log_reader {
     char *path; /* "-": standard input */
-    int fd;
+    int fd;     /* -1: of a daemon */
+    struct log_remote *remote;
     struct as_buf buf;
     size_t at, searched; /* start of the present line; end of the part without a newline */
     uint64_t line;       /* number of the last returned line, from 1 */
@@ -42,7 +52,8 @@ int log_reader_next(struct log_reader *reader, const char **line_out, size_t *si
 /* Bytes after the last newline: an incomplete line. */
 size_t log_reader_get_rest(const struct log_reader *reader);
 
-/* Continues with the file that now has the name, if it is another one (rotation). */
+/* Continues with the file that now has the name, if it is another one (rotation); of a daemon, with
+ * the records that it has added. */
 int log_reader_follow(struct log_reader *reader, struct as_error *error) AS_MUST_USE;
 
 /* Files of several replicas overlap: records that one replica had perhaps not written when it ended
@@ -58,12 +69,24 @@ bool log_overlap_has(struct log_overlap *overlap, const char *line, size_t size)
 struct log_files {
     char **paths; /* ascending by the number of their first record */
     size_t count;
+    const struct as_args *daemon; /* of the command that reads from a daemon; NULL: files */
 };
 
 /* The operands, or else the files of the configuration's action_log. */
 int log_files_find(const struct as_args *args, struct log_files *files_out,
                    struct as_error *error) AS_MUST_USE;
+/* The same, or a daemon, which counts as one file: if --url or --context is given; or if there is
+ * neither a FILE nor --config.file, and ALERTSCALER_URL or the client file names a daemon. Both
+ * together are an error. The command's table has AS_OPTION_URL, AS_OPTION_TOKEN_FILE and
+ * AS_OPTION_CA_FILE. */
+int log_files_find_any(const struct as_args *args, struct log_files *files_out,
+                       struct as_error *error) AS_MUST_USE;
 void log_files_deinit(struct log_files *files);
+
+/* Opens one of them: as log_reader_open. `selection`, borrowed: what a daemon must send; NULL:
+ * all. */
+int log_files_open(const struct log_files *files, size_t at, const struct log_selection *selection,
+                   struct log_reader *reader, struct as_error *error) AS_MUST_USE;
 
 /* Copies standard input, if it is among them, to a temporary file, so that all can be read
  * twice. */
@@ -107,6 +130,7 @@ struct log_visitor {
      * counted here and left out if the record with the details was not read before (or not
      * wanted). */
     uint64_t *unknown_repeats;
+    const struct log_selection *selection; /* what a daemon must send; NULL: all */
     bool must_be_whole; /* an incomplete last line is an error; else it is skipped */
 };
 
