@@ -1,7 +1,7 @@
 /*
  * Action log files, line by line or record by record, oldest record first; a reader can follow the
- * growth of the files. The log of a running daemon, page after page from its
- * API, is read as if it were one file.
+ * growth of the files. The log of a running daemon, page after page from its API, is read as if it
+ * were one file.
  *
  * Files are ordered by the number of their first record, not by name, so that `actions.jsonl*` may
  * come in any order. A line may have up to LINE_MAX_SIZE (a notification of 100,000 alerts has

@@ -468,6 +468,13 @@ static uint64_t page_count_missing(const struct page_run *run,
     return run->knows_last && gap > skipped ? gap - skipped : 0;
 }
 
+/* Lines that were skipped since the last record are in another page, or are read again. */
+static void page_unskip(struct page_run *run)
+{
+    run->page.skipped = run->skipped;
+    run->lines.too_long = run->too_long;
+}
+
 enum page_outcome { PAGE_END_OF_FILE, PAGE_FULL, PAGE_GAP, PAGE_BEHIND_UNTIL };
 
 /* Reads on in the open file. An outcome, or a negative errno. */
@@ -476,12 +483,13 @@ static int page_read_file(struct page_run *run, struct as_error *error)
     struct as_log_page_record record;
     int status;
     while ((status = page_next(run, &record, error)) > 0) {
-        if (record.seq <= run->last)
+        if (record.seq <= run->last) {
+            page_unskip(run);
             continue;
+        }
         const uint64_t missing = page_count_missing(run, &record);
         if (missing > 0 && run->lists < LISTS_MAX) {
-            run->page.skipped = run->skipped; /* they are read again */
-            run->lines.too_long = run->too_long;
+            page_unskip(run);
             return PAGE_GAP;
         }
         run->page.missing += missing;
@@ -552,7 +560,7 @@ int as_log_page_read(const struct as_log_page_query *query, struct as_log_page *
     while ((outcome == PAGE_GAP || outcome == -EAGAIN) && run.lists < LISTS_MAX);
     if (outcome < 0 && outcome != -EAGAIN)
         return outcome;
-    run.page.skipped += run.lines.too_long;
+    run.page.skipped = run.skipped + run.too_long; /* those behind are read again */
     run.page.next = run.last;
     run.page.has_more = outcome == PAGE_FULL || outcome == PAGE_GAP || outcome == -EAGAIN;
     *page_out = run.page;

@@ -285,6 +285,23 @@ Test(log_page, lines_that_are_no_records_are_counted)
     cr_assert_eq(page.next, 4);
 }
 
+Test(log_page, a_skipped_line_counts_once_over_pages)
+{
+    struct taken taken = {.max = 2};
+    append_records(path, 1, 2);
+    append_text(path, "no JSON\n");
+    append_records(path, 3, 4);
+    append_text(path, "no JSON\n");
+    struct as_log_page_query query = make_query(&taken, 0);
+    cr_assert_eq(read_page(&query).skipped, 0);
+    query = make_query(&taken, 2);
+    cr_assert_eq(read_page(&query).skipped, 1);
+    query = make_query(&taken, 4);
+    cr_assert_eq(read_page(&query).skipped, 0);
+    append_records(path, 5, 5);
+    cr_assert_eq(read_page(&query).skipped, 1);
+}
+
 Test(log_page, a_line_that_is_too_long_is_skipped)
 {
     struct taken taken = {.max = 0};
