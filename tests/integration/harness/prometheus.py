@@ -26,14 +26,14 @@ class Prometheus:
     configuration."""
 
     def __init__(self, directory, targets=(), alertmanagers=(), rules=(), name="prometheus", external_labels=None,
-                 remote_read=(), remote_write=(), protection=None, resend_delay="1s"):
+                 remote_read=(), remote_write=(), protection=None, resend_delay="1s", job="test", token=None):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.address = f"127.0.0.1:{free_port()}"
         self.url = f"{'https' if protection else 'http'}://{self.address}"
         self._options = protection.options if protection else {}
         self.remote_read, self.remote_write = list(remote_read), list(remote_write)
-        self.targets = list(targets)
+        self.targets, self.job, self.token = list(targets), job, token
         self.alertmanagers = [url.removeprefix("http://") for url in alertmanagers]
         self.external_labels = external_labels or {}
         self.write_rules(rules)
@@ -50,7 +50,8 @@ class Prometheus:
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "200ms",
                        "external_labels": self.external_labels},
             "rule_files": ["rules.yml"],
-            "scrape_configs": [{"job_name": "test", "static_configs": [{"targets": self.targets}]}],
+            "scrape_configs": [{"job_name": self.job, "static_configs": [{"targets": self.targets}],
+                                **({"authorization": {"credentials": self.token}} if self.token else {})}],
             "remote_read": [{"url": url, "read_recent": True} for url in self.remote_read],
             "remote_write": self.remote_write,
             "alerting": {"alertmanagers": [{"static_configs": [{"targets": self.alertmanagers}]}]},
