@@ -384,26 +384,36 @@ static void end_bands(struct as_history_chart *chart, as_wall_time from, as_wall
     chart->alert_count = kept;
 }
 
+static struct as_chart_mark make_mark(const struct as_history_action *action)
+{
+    const bool is_failed = action->outcome != AS_REASON_APPLIED;
+    const char *rule = action->rule;
+    char time[AS_RFC3339_SIZE];
+    as_wall_time_print(action->at, time);
+    return (struct as_chart_mark){
+        .at = action->at.us,
+        .size = is_failed && action->from >= 0 ? action->from : action->to,
+        .is_failed = is_failed,
+        .text = as_xasprintf("%.8s: %" PRId32 " to %" PRId32 ": %s%s%s", time + 11, action->from,
+                             action->to, as_reason_get_word(action->outcome),
+                             *rule ? ", rule " : "", rule),
+    };
+}
+
 static void draw_mark(const struct as_history *history, struct as_history_chart *chart,
                       const struct history_event *event)
 {
-    const enum as_reason outcome = (enum as_reason)event->reason;
-    const char *rule = history->texts[event->name];
-    const bool is_failed = outcome != AS_REASON_APPLIED;
-    char time[AS_RFC3339_SIZE];
-    as_wall_time_print((as_wall_time){event->at}, time);
     if (chart->mark_count == AS_HISTORY_MARKS_MAX) {
         free((char *)chart->marks[0].text);
         memmove(chart->marks, chart->marks + 1, --chart->mark_count * sizeof(*chart->marks));
     }
-    chart->marks[chart->mark_count++] = (struct as_chart_mark){
-        .at = event->at,
-        .size = is_failed && event->other >= 0 ? event->other : event->value,
-        .is_failed = is_failed,
-        .text =
-            as_xasprintf("%.8s: %" PRId32 " to %" PRId32 ": %s%s%s", time + 11, event->other,
-                         event->value, as_reason_get_word(outcome), *rule ? ", rule " : "", rule),
-    };
+    chart->marks[chart->mark_count++] = make_mark(&(struct as_history_action){
+        .rule = history->texts[event->name],
+        .at = {event->at},
+        .from = event->other,
+        .to = event->value,
+        .outcome = (enum as_reason)event->reason,
+    });
 }
 
 static void draw_locks(struct as_history_chart *chart, const struct history_line *line,
@@ -449,6 +459,47 @@ void as_history_draw(const struct as_history *history, const char *target, as_wa
     end_bands(chart_out, from, to);
     draw_locks(chart_out, line, HISTORY_UP_LOCK, "locked against growing", from, to);
     draw_locks(chart_out, line, HISTORY_DOWN_LOCK, "locked against shrinking", from, to);
+}
+
+static void extend_line(struct as_timeline *line, const struct as_timeline *older, int64_t known)
+{
+    const int64_t from = line->points[0].at; /* as_history_draw has made it */
+    struct as_timeline whole = {0};
+    as_timeline_add(&whole, from, AS_TIMELINE_UNKNOWN);
+    for (size_t i = 0; i < older->count && older->points[i].at < known; i++)
+        as_timeline_add(&whole, older->points[i].at < from ? from : older->points[i].at,
+                        older->points[i].size);
+    for (size_t i = 0; i < line->count; i++) {
+        if (line->points[i].at >= known)
+            as_timeline_add(&whole, line->points[i].at, line->points[i].size);
+    }
+    as_timeline_deinit(line);
+    *line = whole;
+}
+
+void as_history_chart_extend(struct as_history_chart *chart, const struct as_timeline *older,
+                             const struct as_history_action *actions, size_t action_count)
+{
+    const struct as_timeline *line = &chart->line;
+    const int64_t from = line->points[0].at;
+    const size_t room = AS_HISTORY_MARKS_MAX - chart->mark_count;
+    struct as_chart_mark *marks = as_xcalloc(AS_HISTORY_MARKS_MAX, sizeof(*marks));
+    size_t known = 0, count = 0;
+    while (known < line->count && line->points[known].size == AS_TIMELINE_UNKNOWN)
+        known++;
+    const int64_t before = known < line->count ? line->points[known].at : INT64_MAX;
+    while (action_count > 0 && actions[action_count - 1].at.us >= before)
+        action_count--;
+    for (size_t i = action_count > room ? action_count - room : 0; i < action_count; i++) {
+        if (actions[i].at.us >= from)
+            marks[count++] = make_mark(&actions[i]);
+    }
+    for (size_t i = 0; i < chart->mark_count; i++)
+        marks[count++] = chart->marks[i];
+    free(chart->marks);
+    chart->marks = marks;
+    chart->mark_count = count;
+    extend_line(&chart->line, older, before);
 }
 
 void as_history_chart_deinit(struct as_history_chart *chart)

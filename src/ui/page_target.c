@@ -2,7 +2,9 @@
  * The page of one target: its size over a time range as a chart, what holds it, what leads to it,
  * what was decided and done.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
@@ -10,7 +12,10 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/kube/kube_rivals.h>
+#include <alertscaler/log/log_history.h>
+#include <alertscaler/model/scope.h>
 #include <alertscaler/monitoring/query_checks.h>
+#include <alertscaler/port/clock.h>
 #include <alertscaler/ui/chart.h>
 
 #include "api_private.h"
@@ -265,13 +270,209 @@ static void print_notes(const struct api_request *request, const struct as_targe
                          print_next_note, &notes);
 }
 
+/*
+ * What the index of the action log knows of the time before the history in memory: sizes, actions
+ * and interruptions. Its thread reads them, while the page waits; then the page is answered again
+ * with them. The job has copies of all that it uses. The index finds the newest records first, so
+ * what is missing in the end is old.
+ */
+
+#define OLDER_POINTS_MAX  20000 /* steps of the size */
+#define OLDER_BREAKS_MAX  1000  /* starts and stops */
+#define OLDER_DEADLINE_US (2 * AS_US_PER_S)
+
+struct older_break {
+    int64_t seq, at;
+};
+
+struct page_older {
+    struct as_log_history_job job; /* the first member */
+    struct as_api *api;
+    struct as_http_exchange *exchange;
+    const char *rest; /* of the exchange's path */
+    char *who, *target;
+    int64_t from, until; /* `until`: from then on memory knows */
+    bool is_partial;     /* records may be missing: the index is not complete */
+    bool is_broken;      /* the index cannot be read, or not in time */
+    struct as_timeline line;
+    struct as_history_action actions[AS_HISTORY_MARKS_MAX]; /* in the end in the order of time */
+    size_t action_count;
+
+    /* Of the thread, the newest first: */
+    struct as_timeline_point *points;
+    size_t point_count, point_capacity;
+    struct older_break breaks[OLDER_BREAKS_MAX];
+    size_t break_count, breaks_passed;
+};
+
+static void older_free(struct page_older *older)
+{
+    for (size_t i = 0; i < older->action_count; i++)
+        free((char *)(uintptr_t)older->actions[i].rule);
+    as_timeline_deinit(&older->line);
+    free(older->points);
+    free(older->who);
+    free(older->target);
+    free(older);
+}
+
+static void older_drop(struct as_log_history_job *job)
+{
+    older_free((struct page_older *)job);
+}
+
+static bool older_on_break(void *context, const struct as_log_row *row)
+{
+    struct page_older *older = context;
+    older->breaks[older->break_count++] = (struct older_break){row->seq, row->time.us};
+    return older->break_count < OLDER_BREAKS_MAX && row->time.us >= older->from;
+}
+
+/* An earlier moment with the size; false: there is no room for it. */
+static bool older_add_point(struct page_older *older, int64_t at, int32_t size)
+{
+    at = at < older->from ? older->from : at;
+    if (older->point_count > 0 && older->points[older->point_count - 1].size == size) {
+        older->points[older->point_count - 1].at = at;
+        return true;
+    }
+    if (older->point_count == OLDER_POINTS_MAX)
+        return false;
+    older->points =
+        as_xgrow(older->points, older->point_count, &older->point_capacity, sizeof(*older->points));
+    older->points[older->point_count++] = (struct as_timeline_point){at, size};
+    return true;
+}
+
+/* No size is known from a start or stop on. */
+static bool older_add_breaks(struct page_older *older, int64_t seq)
+{
+    bool has_room = true;
+    while (has_room && older->breaks_passed < older->break_count &&
+           older->breaks[older->breaks_passed].seq > seq)
+        has_room =
+            older_add_point(older, older->breaks[older->breaks_passed++].at, AS_TIMELINE_UNKNOWN);
+    return has_room;
+}
+
+static void older_add_action(struct page_older *older, const struct as_log_row *row,
+                             enum as_reason outcome)
+{
+    if (older->action_count == AS_HISTORY_MARKS_MAX || row->time.us < older->from)
+        return;
+    older->actions[older->action_count++] = (struct as_history_action){
+        .target = older->target,
+        .rule = as_xstrdup(row->rule ? row->rule : ""),
+        .at = row->time,
+        .from = row->has_from ? row->from : AS_TIMELINE_UNKNOWN,
+        .to = row->to,
+        .outcome = outcome,
+    };
+}
+
+/* The last row is one from before the range, which says what the size was at its begin. */
+static bool older_on_row(void *context, const struct as_log_row *row)
+{
+    struct page_older *older = context;
+    const bool is_action = row->kind == AS_RECORD_ACTION;
+    enum as_reason outcome = AS_REASON_APPLIED;
+    if (row->time.us >= older->until || !(is_action ? row->has_to : row->has_from) ||
+        (is_action && !as_reason_find(row->reason ? row->reason : "", &outcome)))
+        return true;
+    if (is_action)
+        older_add_action(older, row, outcome);
+    if (outcome != AS_REASON_APPLIED)
+        return true;
+    return older_add_breaks(older, row->seq) &&
+           older_add_point(older, row->time.us, is_action ? row->to : row->from) &&
+           row->time.us >= older->from;
+}
+
+/* The oldest first. */
+static void older_turn(struct page_older *older)
+{
+    for (size_t i = older->point_count; i > 0; i--)
+        as_timeline_add(&older->line, older->points[i - 1].at, older->points[i - 1].size);
+    for (size_t i = 0, k = older->action_count; i + 1 < k; i++) {
+        const struct as_history_action action = older->actions[--k];
+        older->actions[k] = older->actions[i];
+        older->actions[i] = action;
+    }
+}
+
+static void older_run(struct as_log_history_job *job, const struct as_log_history_view *view)
+{
+    struct page_older *older = (struct page_older *)job;
+    struct as_error error;
+    struct as_log_query query = {
+        .kinds = 1U << AS_RECORD_START | 1U << AS_RECORD_STOP,
+        .until = {true, {older->until}},
+        .on_row = older_on_break,
+        .context = older,
+        .deadline = {as_time_add(as_system_clock.get_mono(&as_system_clock).us, OLDER_DEADLINE_US)},
+    };
+    int status = view->index ? as_log_index_find(view->index, &query, &error) : -EIO;
+    query.kinds = 1U << AS_RECORD_DECISION | 1U << AS_RECORD_ACTION;
+    query.target = older->target;
+    query.on_row = older_on_row;
+    if (status == 0)
+        status = as_log_index_find(view->index, &query, &error);
+    older->is_broken = status != 0;
+    older->is_partial = !view->state.is_current || *view->problem;
+    older_turn(older);
+}
+
+static void older_show(struct as_log_history_job *job)
+{
+    static const struct as_api_endpoint endpoint = {page_answer_target, false,
+                                                    page_answer_unchanged};
+    struct page_older *older = (struct page_older *)job;
+    older->api->older = older;
+    as_api_answer(older->api, older->exchange, &endpoint, older->rest, older->who, NULL);
+    older->api->older = NULL;
+    older_free(older);
+}
+
 /* The first moment at which the size is known; the range's end: it is not known at all. */
-static as_wall_time find_known(const struct as_timeline *line, const struct page_range *range)
+static as_wall_time find_first_known(const struct as_timeline *line, const struct page_range *range)
 {
     size_t i = 0;
     while (i < line->count && line->points[i].size == AS_TIMELINE_UNKNOWN)
         i++;
     return i < line->count ? (as_wall_time){line->points[i].at} : range->to;
+}
+
+/* True: the page waits for what the index knows of the range before memory. */
+static bool page_waits_for_older(struct api_request *request, const struct as_target_view *target,
+                                 const struct page_range *range)
+{
+    const struct as_view *view = &request->view;
+    struct as_api *api = request->api;
+    struct as_timeline line;
+    if (!api->history_log || api->older || request->note ||
+        range->from.us >= view->wall.us - AS_HISTORY_SPAN_US)
+        return false;
+    as_history_trace(api->history, target->id, range->from, range->to, &line);
+    const as_wall_time known = find_first_known(&line, range);
+    as_timeline_deinit(&line);
+    if (known.us == range->from.us)
+        return false;
+    struct page_older *older = as_xcalloc(1, sizeof(*older));
+    older->job.is_narrowed = !as_scope_is_whole(view->scopes, view->scope_count, request->who);
+    older->job.run = older_run;
+    older->job.done = older_show;
+    older->job.drop = older_drop;
+    older->api = api;
+    older->exchange = request->exchange;
+    older->rest = request->rest;
+    older->who = as_xstrdup(request->who);
+    older->target = as_xstrdup(target->id);
+    older->from = range->from.us;
+    older->until = known.us;
+    if (as_log_history_submit(api->history_log, &older->job))
+        return true;
+    older_free(older);
+    return false;
 }
 
 /* Where the chart begins: with the first known moment, so that a short history fills it. */
@@ -283,10 +484,33 @@ static as_wall_time get_chart_start(as_wall_time known, const struct page_range 
                                                                              : start};
 }
 
+/* What the chart lacks of the time before memory. */
+static void print_older(const struct api_request *request, const struct page_older *older,
+                        const struct page_range *range)
+{
+    struct as_buf *out = page_get_out(request);
+    const bool is_whole = older->until >= range->to.us;
+    as_buf_append_str(out, "<p class=\"dim\">");
+    if (is_whole) {
+        as_buf_append_str(out, "The chart is from the action log: it has no alerts and locks.");
+    } else {
+        as_buf_append_str(out, "The chart before ");
+        page_print_time(request, (as_wall_time){older->until});
+        as_buf_append_str(out, " is from the action log: it has no alerts and locks.");
+    }
+    if (older->is_broken)
+        as_buf_append_str(out, " The action log could not be read to the end.");
+    else if (older->is_partial)
+        as_buf_append_str(out, " The action log is not indexed yet: sizes may be missing.");
+    as_buf_append_str(out, "</p>\n");
+}
+
 static void print_known(const struct api_request *request, as_wall_time known,
                         const struct page_range *range)
 {
     struct as_buf *out = page_get_out(request);
+    if (request->api->older)
+        print_older(request, request->api->older, range);
     if (known.us == range->from.us)
         return;
     as_buf_append_str(out, "<p class=\"dim\">");
@@ -308,6 +532,7 @@ static void print_chart(const struct api_request *request, const struct as_targe
         int width;
     } sizes[] = {{"wide", WIDE}, {"narrow", SMALL}};
     struct as_buf *out = page_get_out(request);
+    const struct page_older *older = request->api->older;
     struct as_history_chart chart;
     struct as_chart_bounds bounds = {0};
     AS_CLEANUP(as_free_p)
@@ -316,7 +541,9 @@ static void print_chart(const struct api_request *request, const struct as_targe
     char measure[AS_MEASURE_SIZE];
     const bool has_schedules = target->config && target->config->schedule_count > 0;
     as_history_draw(request->api->history, target->id, range->from, range->to, &chart);
-    const as_wall_time known = find_known(&chart.line, range);
+    if (older)
+        as_history_chart_extend(&chart, &older->line, older->actions, older->action_count);
+    const as_wall_time known = find_first_known(&chart.line, range);
     const as_wall_time from = get_chart_start(known, range);
     if (has_schedules)
         as_chart_bounds_fill(&bounds, target->config, from.us, range->to.us);
@@ -377,6 +604,9 @@ static void print_deeds(const struct api_request *request, const struct as_targe
     struct as_buf *out = page_get_out(request);
     struct deeds deeds = {.target = target->id, .range = range};
     struct html_table table;
+    const struct page_older *older = request->api->older;
+    for (size_t i = 0; older && i < older->action_count; i++)
+        page_target_note_action(&deeds, &older->actions[i]);
     as_history_visit_actions(request->api->history, page_target_note_action, &deeds);
     if (deeds.count == 0) {
         as_buf_printf(out, "<p class=\"dim\">None in the %s%s, as far as known.</p>\n",
@@ -441,11 +671,13 @@ static void print_target(void *context, const struct as_target_view *target)
         page_refuse(request, 404, "No such target", "There is no target of this name or id.");
         return;
     }
-    if (!page_range_get(request, "1d", &range))
+    if (!page_range_get(request, "1d", &range) || page_waits_for_older(request, target, &range))
         return;
+    const struct page_older *older = request->api->older;
+    const bool is_late = older && (older->is_partial || older->is_broken);
     page_begin(request, &(struct page_head){.title = title,
                                             .place = PAGE_TARGETS,
-                                            .lasts_us = page_range_get_lasts(&range),
+                                            .lasts_us = is_late ? 0 : page_range_get_lasts(&range),
                                             .has_form = page_has_orders(request, target)});
     print_id(out, target->id);
     print_now(request, target);

@@ -13,7 +13,7 @@ from harness.notification import alert, notification
 from harness.played import run
 from harness.wait import eventually
 
-from test_log import make_decision, make_notification, make_alert, seal
+from test_log import make_action, make_decision, make_notification, make_alert, seal
 
 PROVIDERS = {"providers": {"mine": {"type": "http"}}}
 TARGETS = {"checkout": "node_group/mine/checkout", "batch": "node_group/mine/batch"}
@@ -122,6 +122,44 @@ def test_decisions_outlive_a_restart(make):
     daemon.wait_record("action", target_name="batch", outcome="applied")
     ids = [one["id"] for one in daemon.get("/api/v1/decisions").json["data"]]
     assert ids == [r["id"] for r in reversed(daemon.records("decision"))]
+
+
+def test_a_chart_reaches_back_into_the_log(make_daemon, node_group):
+    """Memory has the last two files; the index reads the oldest one, for the target of the page alone."""
+    groups = {"checkout": node_group(size=4), "batch": node_group(size=2)}
+    daemon = make_daemon(make_rules(groups), PROVIDERS, start=False)
+    night = [make_night(200), make_night(200, 200), make_night(100, 400)]
+    for record in sum(night, []):
+        if record["kind"] == "decision":
+            record["target"] = f"node_group/mine/{groups[record['target_name']].url}"
+    oldest = [record for record in night[0] if not "2026-11-20T22:02:50" < record["time"] < "2026-11-20T22:03:05"]
+    for record in oldest:
+        if record["kind"] == "decision":
+            record["output"]["replicas"] = 7 if record["target_name"] == "checkout" else 9
+    action = make_action(7, 8, "applied", target=f"node_group/mine/{groups['checkout'].url}", target_name="checkout", rule="slow<b>")
+    oldest += [{"kind": "stop", "time": "2026-11-20T22:02:50.000000Z"}, {**action, "time": "2026-11-20T22:03:00.500000Z"}]
+    oldest.sort(key=lambda record: record["time"])
+    write_night(daemon.log_file, oldest, *night[1:])
+    daemon.start()
+    daemon.notify(notification(alert({"alertname": "Slow", "target": "checkout"})))
+    daemon.wait_record("action", rule="checkout-is-slow", outcome="applied")
+
+    def show(times):
+        return daemon.get(f"/targets/checkout?{times}").text.partition("<main")[2]
+
+    def is_whole(text):
+        return "The chart before <time" in text and "not indexed yet" not in text
+
+    text = eventually(lambda: is_whole(text := show("from=2026-11-20T22:00:01Z&to=2026-11-20T22:06:00Z")) and text)
+    begin, end, again, higher = re.search(
+        r'<path class="after" d="M64.0 ([\d.]+)H([\d.]+)M([\d.]+) ([\d.]+)H', text).groups()
+    assert float(end) < float(again) and float(higher) < float(begin), "7 from the begin to the stop, then 8 from the action on"
+    assert "22:03:00: 7 to 8: applied, rule slow&lt;b&gt;" in text and "7 \u2192 8" in text
+    assert "The size is known since" not in text and "could not be read" not in text
+    assert 'The size is known since <time class="at" datetime="2026-11-20T22:00:00.123456Z' in \
+        show("from=2026-11-20T21:00:00Z&to=2026-11-20T22:03:00Z")
+    for times in ("", "from=2026-11-20T22:04:00Z&to=2026-11-20T22:06:00Z"):
+        assert "from the action log" not in show(times), "memory has it all"
 
 
 def test_last_night_is_found_by_each_filter(make):

@@ -44,6 +44,13 @@ void as_history_add_record(struct as_history *history, const json_t *record, as_
 /* From `at` on no size is known, until the next decision or action. */
 void as_history_interrupt(struct as_history *history, as_wall_time at);
 
+struct as_history_action {     /* borrowed for the call */
+    const char *target, *rule; /* rule "": none */
+    as_wall_time at;
+    int32_t from, to;
+    enum as_reason outcome;
+};
+
 struct as_history_chart {
     struct as_timeline line;
     struct as_timeline_band alerts[AS_TIMELINE_BANDS_MAX];
@@ -56,17 +63,15 @@ struct as_history_chart {
 /* Fills it for a target's id; empty if nothing is known of it. */
 void as_history_draw(const struct as_history *history, const char *target, as_wall_time from,
                      as_wall_time to, struct as_history_chart *chart_out);
+/* Puts in front what another source knows of the time before the first known size: sizes, and
+ * actions in the order of time. */
+void as_history_chart_extend(struct as_history_chart *chart, const struct as_timeline *older,
+                             const struct as_history_action *actions, size_t action_count);
 void as_history_chart_deinit(struct as_history_chart *chart);
 /* The size alone. Free it with as_timeline_deinit. */
 void as_history_trace(const struct as_history *history, const char *target, as_wall_time from,
                       as_wall_time to, struct as_timeline *line_out);
 
-struct as_history_action {     /* borrowed for the call */
-    const char *target, *rule; /* rule "": none */
-    as_wall_time at;
-    int32_t from, to;
-    enum as_reason outcome;
-};
 typedef void as_history_action_fn(void *context, const struct as_history_action *action);
 /* All known actions, those of one target in the order of time. */
 void as_history_visit_actions(const struct as_history *history, as_history_action_fn *visit,

@@ -130,6 +130,56 @@ Test(history, what_comes_after_the_end_is_not_shown)
     as_history_chart_deinit(&chart);
 }
 
+/* Another source knows sizes and actions of the time before; memory wins where both do. */
+Test(history, a_chart_goes_on_before_what_is_known)
+{
+    const struct as_history_action actions[] = {
+        {"a", "old", {START - MINUTE}, 1, 2, AS_REASON_APPLIED},
+        {"a", "old", {START + 5 * MINUTE}, 2, 3, AS_REASON_APPLIED},
+        {"a", "", {START + 6 * MINUTE}, 3, 4, AS_REASON_UNREACHABLE},
+        {"a", "old", {START + 30 * MINUTE}, 5, 9, AS_REASON_APPLIED},
+    };
+    struct as_timeline older = {0};
+    as_timeline_add(&older, START - MINUTE, 2);
+    as_timeline_add(&older, START + 5 * MINUTE, 3);
+    as_timeline_add(&older, START + 8 * MINUTE, AS_TIMELINE_UNKNOWN);
+    as_timeline_add(&older, START + 30 * MINUTE, 9);
+    take(START + 10 * MINUTE, DECIDED, "a", 4);
+    take(START + 20 * MINUTE, ACTED, "a", 4, 6, "applied");
+    struct as_history_chart chart = draw("a", START, START + 100 * MINUTE);
+    as_history_chart_extend(&chart, &older, actions, AS_ARRAY_SIZE(actions));
+    cr_expect_str_eq(spell(&chart.line), "0:2 5:3 8:? 10:4 20:6");
+    cr_assert_eq(chart.mark_count, 3);
+    cr_expect(strstr(chart.marks[0].text, "2 to 3: applied, rule old"));
+    cr_expect(strstr(chart.marks[1].text, "3 to 4: unreachable"));
+    cr_expect_eq(chart.marks[1].size, 3);
+    cr_expect(strstr(chart.marks[2].text, "4 to 6: applied, rule slow"));
+    as_history_chart_deinit(&chart);
+    chart = draw("b", START, START + 100 * MINUTE); /* memory knows nothing */
+    as_history_chart_extend(&chart, &older, actions, AS_ARRAY_SIZE(actions));
+    cr_expect_str_eq(spell(&chart.line), "0:2 5:3 8:? 30:9");
+    cr_expect_eq(chart.mark_count, 3);
+    as_history_chart_deinit(&chart);
+    as_timeline_deinit(&older);
+}
+
+/* The latest actions of both, up to the limit. */
+Test(history, a_long_chart_has_the_latest_actions)
+{
+    struct as_history_action actions[300];
+    struct as_timeline older = {0};
+    for (int64_t i = 0; i < 300; i++)
+        actions[i] = (struct as_history_action){"a", "old", {START + i * AS_US_PER_S},
+                                                1,   2,     AS_REASON_APPLIED};
+    for (int64_t i = 0; i < 150; i++)
+        take(START + (10 + i) * MINUTE, ACTED, "a", 1, (int)(i % 2) + 1, "applied");
+    struct as_history_chart chart = draw("a", START, START + 200 * MINUTE);
+    as_history_chart_extend(&chart, &older, actions, AS_ARRAY_SIZE(actions));
+    cr_expect_eq(chart.mark_count, (size_t)AS_HISTORY_MARKS_MAX);
+    cr_expect_eq(chart.marks[0].at, START + 250 * AS_US_PER_S);
+    as_history_chart_deinit(&chart);
+}
+
 Test(history, an_interruption_is_a_gap)
 {
     take(START + 10 * MINUTE, DECIDED, "a", 4);
