@@ -84,6 +84,7 @@ struct api_history {
     const char *rest;
     struct kept_decision found, next;
     bool has_found, has_next;
+    char previous[AS_ULID_SIZE];
     char action_ids[ACTIONS_MAX][AS_ULID_SIZE]; /* the first ones on the target after it */
     size_t action_count;
 };
@@ -146,6 +147,7 @@ static void found_decision_deinit(struct kept_decision *decision)
 {
     free(decision->target);
     free(decision->target_name);
+    free(decision->rule);
     free(decision->record);
     as_buf_deinit(&decision->actions);
 }
@@ -476,6 +478,7 @@ static void found_keep_row(struct kept_decision *found, const struct as_log_row 
     found->at = row->time;
     found->target = as_xstrdup(row->target);
     found->target_name = as_xstrdup(row->target_name);
+    found->rule = row->rule ? as_xstrdup(row->rule) : NULL;
     found->actions = AS_BUF_INIT(DECISION_ACTIONS_MAX);
 }
 
@@ -547,6 +550,32 @@ static void found_read_later(struct api_history *answer, struct as_log_index *in
     as_buf_deinit(&line);
 }
 
+static bool found_on_previous_row(void *context, const struct as_log_row *row)
+{
+    struct api_history *answer = context;
+    (void)snprintf(answer->previous, sizeof(answer->previous), "%s", row->id);
+    return false;
+}
+
+/* Fills `previous`: the id of the newest decision on the target before this one; "": the index has
+ * none. */
+static int found_read_previous(struct api_history *answer, struct as_log_index *index,
+                               const char *target, const char *id, as_maybe_time at,
+                               struct as_error *error)
+{
+    const struct as_log_query query = {
+        .kinds = 1U << AS_RECORD_DECISION,
+        .target = target,
+        .before_id = id,
+        .before_at = at,
+        .may_see = answer->is_whole ? NULL : history_may_see,
+        .on_row = found_on_previous_row,
+        .context = answer,
+        .deadline = history_get_deadline(),
+    };
+    return as_log_index_find(index, &query, error);
+}
+
 static void history_run_page(struct as_log_history_job *job, const struct as_log_history_view *view)
 {
     struct api_history *answer = (struct api_history *)job;
@@ -569,10 +598,38 @@ static void history_run_page(struct as_log_history_job *job, const struct as_log
         query.on_row = found_on_later_row;
         status = as_log_index_find(view->index, &query, &error);
     }
-    if (status == 0)
+    if (status == 0) {
         found_read_later(answer, view->index, &query);
-    else if (status != -ENOENT)
+        status = found_read_previous(answer, view->index, answer->found.target, answer->found.id,
+                                     (as_maybe_time){.set = false}, &error);
+    }
+    if (status != 0 && status != -ENOENT)
         history_fail(answer, status, &error);
+}
+
+static void history_run_previous(struct as_log_history_job *job,
+                                 const struct as_log_history_view *view)
+{
+    struct api_history *answer = (struct api_history *)job;
+    struct as_error error = AS_ERROR_INIT;
+    int status = -EIO;
+    if (view->index)
+        status = found_read_previous(answer, view->index, answer->target, answer->id,
+                                     answer->before_at, &error);
+    else
+        as_error_set(&error, "%s", view->problem);
+    if (status == 0 && !*answer->previous && !view->state.is_current) {
+        history_explain_partial(view, "try again", &error);
+        status = -EAGAIN;
+    }
+    if (status != 0) {
+        history_fail(answer, status, &error);
+    } else if (*answer->previous) {
+        free(answer->id);
+        answer->id = as_xstrdup(answer->previous);
+        answer->previous[0] = '\0';
+        history_run_page(job, view);
+    }
 }
 
 static void history_show_page(struct as_log_history_job *job)
@@ -581,6 +638,7 @@ static void history_show_page(struct as_log_history_job *job)
     const struct api_found found = {
         .decision = answer->has_found && answer->status == 200 ? &answer->found : NULL,
         .next = answer->has_next ? &answer->next : NULL,
+        .previous = answer->previous,
         .problem = answer->error.text,
     };
     answer->api->found = &found;
@@ -590,8 +648,8 @@ static void history_show_page(struct as_log_history_job *job)
     api_history_free(answer);
 }
 
-void api_read_decision(struct api_request *request, const char *id,
-                       const struct as_api_endpoint *endpoint)
+static struct api_history *history_begin_page(struct api_request *request, const char *id,
+                                              const struct as_api_endpoint *endpoint)
 {
     struct api_history *answer = api_history_new(request, HISTORY_TAIL_MAX);
     answer->job.run = history_run_page;
@@ -601,6 +659,22 @@ void api_read_decision(struct api_request *request, const char *id,
     answer->endpoint = endpoint;
     answer->rest = request->rest; /* of the exchange's path */
     answer->error = AS_ERROR_INIT;
+    return answer;
+}
+
+void api_read_decision(struct api_request *request, const char *id,
+                       const struct as_api_endpoint *endpoint)
+{
+    api_history_submit(history_begin_page(request, id, endpoint));
+}
+
+void api_read_previous_decision(struct api_request *request, const struct kept_decision *decision,
+                                const struct as_api_endpoint *endpoint)
+{
+    struct api_history *answer = history_begin_page(request, decision->id, endpoint);
+    answer->job.run = history_run_previous;
+    answer->target = as_xstrdup(decision->target);
+    answer->before_at = (as_maybe_time){true, decision->at};
     api_history_submit(answer);
 }
 

@@ -98,6 +98,7 @@ struct kept_failure {
 struct api_found {                        /* what a page waited for: a decision of the action log */
     const struct kept_decision *decision; /* NULL: there is none, or `problem` says why not */
     const struct kept_decision *next;     /* the next decision on its target; NULL: not found */
+    const char *previous;                 /* the id of the decision before it; "": none */
     const char *problem;                  /* "": none */
 };
 
@@ -195,10 +196,13 @@ int api_parameter_get_time(const struct api_request *request, const char *name,
 /* request->rest, percent-decoded, for free(); NULL if malformed. */
 char *api_decode_rest(const struct api_request *request) AS_MUST_USE;
 const struct kept_decision *api_find_decision(const struct as_api *api, const char *id); /* NULL */
-/* api_decisions.c: reads the decision, what followed and the next decision from the action log.
- * Then `endpoint` answers the request again, with api->found. */
+/* api_decisions.c: reads the decision, what followed and the decisions beside it from the action
+ * log. Then `endpoint` answers the request again, with api->found. */
 void api_read_decision(struct api_request *request, const char *id,
                        const struct as_api_endpoint *endpoint);
+/* The same for the decision before this one on its target. */
+void api_read_previous_decision(struct api_request *request, const struct kept_decision *decision,
+                                const struct as_api_endpoint *endpoint);
 const char *api_find_failure(const struct as_api *api, const char *target); /* or NULL */
 
 /*

@@ -211,6 +211,7 @@ void rule_print_signs(const struct api_request *request, const struct as_rule *r
 void page_answer_home(struct api_request *request);
 void page_answer_target(struct api_request *request);
 void page_answer_decision(struct api_request *request);
+bool page_answer_unchanged_decision(struct api_request *request); /* as page_answer_unchanged */
 void page_answer_incidents(struct api_request *request);
 void page_answer_incident(struct api_request *request);
 void page_answer_rules(struct api_request *request);

@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/doc/json_scan.h>
 #include <alertscaler/log/record.h>
 #include <alertscaler/tools/explain.h>
+#include <alertscaler/tools/recompute.h>
 #include <alertscaler/tools/record_text.h>
 
 #include "api_private.h"
@@ -103,6 +105,16 @@ static const struct kept_decision *find_next(const struct api_request *request,
         next = TAILQ_PREV(next, kept_decision_list, next);
     while (next && !as_target_is_same(next->target, decision->target));
     return next;
+}
+
+/* In memory. */
+static const struct kept_decision *find_previous(const struct kept_decision *decision)
+{
+    const struct kept_decision *previous = decision;
+    do
+        previous = TAILQ_NEXT(previous, next);
+    while (previous && !as_target_is_same(previous->target, decision->target));
+    return previous;
 }
 
 struct shown { /* an explanation, and what it borrows and JSON values do not own */
@@ -267,6 +279,170 @@ static void print_document(const struct api_request *request,
     }
 }
 
+/* --- the decision, computed again --- */
+
+/*
+ * By a link, for a person who asks whether this program still decides so. The page with the result
+ * is computed once: its script gets the answer that nothing has changed.
+ */
+
+#define COMPUTE           "compute" /* the parameter */
+#define DIFFERENCES_SHOWN 50
+#define DIFFERENCE_MAX    ((size_t)300) /* bytes of a value */
+
+bool page_answer_unchanged_decision(struct api_request *request)
+{
+    if (!api_parameter_find(request, COMPUTE) || !api_parameter_find(request, PAGE_SINCE))
+        return page_answer_unchanged(request);
+    api_reply_body(request, 304, NULL, AS_REPLY_NO_STORE);
+    return true;
+}
+
+struct differences {
+    struct html_table table;
+    struct as_buf *out;
+    size_t count;
+};
+
+static void print_computed_value(struct as_buf *out, const json_t *value)
+{
+    AS_CLEANUP(as_free_p)
+    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS)
+                       : as_xstrdup("nothing");
+    const size_t size = text ? strlen(text) : 0;
+    const size_t shown = text ? as_str_cut_utf8(text, size, DIFFERENCE_MAX) : 0;
+    AS_CLEANUP(as_free_p) char *start = text ? as_xstrndup(text, shown) : as_xstrdup("?");
+    html_element(out, "code", NULL, start);
+    as_buf_append_str(out, shown < size ? "..." : "");
+}
+
+static void print_computed_difference(void *context, const char *key, const json_t *logged,
+                                      const json_t *computed)
+{
+    static const struct html_column columns[] = {
+        {.title = "Member"}, {.title = "Recorded"}, {.title = "Computed"}};
+    struct differences *differences = context;
+    struct html_table *table = &differences->table;
+    if (differences->count++ >= DIFFERENCES_SHOWN)
+        return;
+    if (differences->count == 1)
+        html_table_begin(table, differences->out, "Differences", columns, AS_ARRAY_SIZE(columns));
+    html_row_begin(table);
+    html_cell(table);
+    html_element(table->out, "code", NULL, key);
+    html_cell(table);
+    print_computed_value(table->out, logged);
+    html_cell(table);
+    print_computed_value(table->out, computed);
+    html_row_end(table);
+}
+
+static void print_computed_differences(const struct api_request *request, json_t *record,
+                                       json_t *computed)
+{
+    struct differences differences = {.out = page_get_out(request)};
+    api_hide_credentials(request, record);
+    api_hide_credentials(request, computed);
+    as_recompute_visit_differences(json_object_get(record, "output"), computed,
+                                   print_computed_difference, &differences);
+    if (differences.count > 0)
+        html_table_end(&differences.table);
+    if (differences.count > DIFFERENCES_SHOWN)
+        as_buf_printf(differences.out, "<p class=\"dim\">and %zu more</p>\n",
+                      differences.count - DIFFERENCES_SHOWN);
+}
+
+static void print_computed(const struct api_request *request, const struct kept_decision *decision)
+{
+    struct as_buf *out = page_get_out(request);
+    struct as_error error = AS_ERROR_INIT;
+    json_t *record = page_decision_load(decision->record, decision->record_size), *computed = NULL;
+    const int status = as_recompute(decision->record, decision->record_size, record,
+                                    AS_RECOMPUTE_ONCE, &computed, &error);
+    page_part(request, "Computed again");
+    if (status < 0) {
+        as_buf_append_str(out, "<p class=\"note warn\">This version cannot read the recorded "
+                               "input: ");
+        html_text(out, error.text);
+        as_buf_append_str(out, "</p>\n");
+    } else if (status == AS_RECOMPUTE_EQUAL) {
+        as_buf_append_str(out, "<p class=\"note good\">The outcome is equal to the recorded "
+                               "outcome.</p>\n");
+    } else if (status == AS_RECOMPUTE_UNKNOWN) {
+        as_buf_append_str(out, "<p class=\"note warn\">The record is of an older version, and "
+                               "lacks the terms of the plan. <code>alertscaler replay</code> "
+                               "computes it again.</p>\n");
+    } else {
+        as_buf_append_str(out, "<p class=\"note bad\">The outcome differs from the recorded "
+                               "outcome.</p>\n");
+        print_computed_differences(request, record, computed);
+    }
+    json_decref(record);
+    json_decref(computed);
+}
+
+/* --- what the decision leads to --- */
+
+#define EARLIER        "earlier" /* the parameter: the decision before this one, from the log */
+#define INCIDENT_LINKS 5
+
+static void print_incidents_link(const struct api_request *request, const char *target,
+                                 const char *text)
+{
+    struct as_buf *out = page_get_out(request);
+    as_buf_printf(out, "<a href=\"%s/targets/", page_root(request));
+    as_encode_percent(out, target, strlen(target), "");
+    as_buf_append_str(out, "#incidents\">");
+    html_text(out, text);
+    as_buf_append_str(out, "</a>");
+}
+
+/* The alerts of open incidents by their names. */
+static void print_incident_links(const struct api_request *request, const char *target,
+                                 const struct as_explanation *explanation)
+{
+    struct as_buf *out = page_get_out(request);
+    const size_t count = json_array_size(explanation->incidents);
+    if (json_array_size(json_object_get(explanation->decision, "incidents")) == 0)
+        return;
+    as_buf_append_str(out, " \u00b7 ");
+    for (size_t i = 0; i < count && i < INCIDENT_LINKS; i++) {
+        const json_t *incident = json_array_get(explanation->incidents, i);
+        const char *alert = as_record_get_text(json_object_get(incident, "labels"), "alertname");
+        as_buf_append_str(out, i > 0 ? ", " : "");
+        print_incidents_link(request, target, *alert ? alert : "an alert without a name");
+    }
+    if (count == 0)
+        print_incidents_link(request, target, "incidents of the target");
+}
+
+static void print_decision_link(const struct api_request *request, const char *id,
+                                const char *query, const char *text)
+{
+    struct as_buf *out = page_get_out(request);
+    as_buf_printf(out, "<a href=\"%s/decisions/%s%s\">%s</a>", page_root(request), id, query, text);
+}
+
+static void print_neighbours(const struct api_request *request,
+                             const struct kept_decision *decision)
+{
+    const struct api_found *found = request->api->found;
+    const bool is_found = found && found->decision == decision;
+    const struct kept_decision *previous = is_found ? NULL : find_previous(decision);
+    const struct kept_decision *next = find_next(request, decision);
+    const char *id = is_found ? found->previous : previous ? previous->id : "";
+    as_buf_append_str(page_get_out(request),
+                      "<nav class=\"pages\" aria-label=\"Decisions on the target\">");
+    if (*id)
+        print_decision_link(request, id, "", "Previous decision");
+    else if (!is_found && request->api->history_log)
+        print_decision_link(request, decision->id, "?" EARLIER "=1", "Previous decision");
+    if (next)
+        print_decision_link(request, next->id, "", "Next decision");
+    print_decision_link(request, decision->id, "?" COMPUTE "=1", "Compute again");
+    as_buf_append_str(page_get_out(request), "</nav>\n");
+}
+
 static void page_decision_print_decision(struct api_request *request,
                                          const struct kept_decision *decision,
                                          const struct as_explanation *explanation)
@@ -274,12 +450,22 @@ static void page_decision_print_decision(struct api_request *request,
     const char *name = *decision->target_name ? decision->target_name : decision->target;
     AS_CLEANUP(as_free_p) char *title = as_xasprintf("Decision on %s", name);
     struct as_buf *out = page_get_out(request);
-    page_begin(request, &(struct page_head){.title = title, .place = PAGE_ELSEWHERE});
+    const bool computes = api_parameter_find(request, COMPUTE);
+    page_begin(request,
+               &(struct page_head){.title = title, .place = PAGE_ELSEWHERE, .stays = computes});
     as_buf_append_str(out, "<p>");
     page_print_time(request, decision->at);
     as_buf_append_str(out, " \u00b7 ");
     page_link_target(request, out, decision->target, decision->target);
+    if (decision->rule) {
+        as_buf_append_str(out, " \u00b7 rule ");
+        page_link_rule(request, out, decision->rule);
+    }
+    print_incident_links(request, decision->target, explanation);
     as_buf_append_str(out, "</p>\n");
+    print_neighbours(request, decision);
+    if (computes)
+        print_computed(request, decision);
     explanation_print(request, explanation, NULL);
     print_document(request, explanation, decision->id);
     page_end(request, 200);
@@ -288,7 +474,8 @@ static void page_decision_print_decision(struct api_request *request,
 void page_answer_decision(struct api_request *request)
 {
     static const struct as_api_endpoint endpoint = {page_answer_decision, false,
-                                                    page_answer_unchanged};
+                                                    page_answer_unchanged_decision};
+    const bool is_earlier = api_parameter_find(request, EARLIER);
     AS_CLEANUP(as_free_p) char *id = api_decode_rest(request);
     const struct api_found *found = request->api->found;
     struct shown shown;
@@ -301,8 +488,18 @@ void page_answer_decision(struct api_request *request)
         api_read_decision(request, id, &endpoint);
         return;
     }
+    if (!found && decision && is_earlier && request->api->history_log &&
+        page_may_see_target(request, decision->target_name, decision->target)) {
+        api_read_previous_decision(request, decision, &endpoint);
+        return;
+    }
     if (found && *found->problem) {
         page_refuse(request, 503, "The history cannot be read", "%s.", found->problem);
+        return;
+    }
+    if (found && !decision && is_earlier) {
+        page_refuse(request, 200, "No earlier decision",
+                    "The action log of this replica has no earlier decision on this target.");
         return;
     }
     if (found && !decision) {

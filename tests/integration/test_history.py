@@ -1,5 +1,6 @@
 """Decisions that are older than memory: the daemon reads them from its action log by an index, after restarts and rotations."""
 import datetime
+import html
 import json
 import os
 import pathlib
@@ -70,8 +71,8 @@ def write_night(path, *parts):
 
 
 def read_page(text):
-    """What a page says of its decision, without the head and the foot."""
-    return re.sub(r"(?s).*<main[^>]*>|</main>.*|<li>the next decision came at [^<]*</li>", "", text)
+    """What a page says of its decision, without the head, the foot and its neighbours."""
+    return re.sub(r"(?s).*<main[^>]*>|<nav class=\"pages\".*?</nav>|</main>.*|<li>the next decision came at [^<]*</li>", "", text)
 
 
 def summarize(record):
@@ -160,6 +161,36 @@ def test_a_chart_reaches_back_into_the_log(make_daemon, node_group):
         show("from=2026-11-20T21:00:00Z&to=2026-11-20T22:03:00Z")
     for times in ("", "from=2026-11-20T22:04:00Z&to=2026-11-20T22:06:00Z"):
         assert "from the action log" not in show(times), "memory has it all"
+
+
+def follow(daemon, text, title):
+    """The page behind a link with this title."""
+    [link] = re.findall(f'<a href="([^"]*)">{title}</a>', text)
+    answer = daemon.get(html.unescape(link))
+    assert answer.ok, answer.text
+    return answer.text
+
+
+def test_neighbours_are_found_in_the_log(make):
+    """From the one decision in memory back over all of last night, and forward again; other targets do not count."""
+    daemon = make(start=False)
+    url = re.search("http://[^ ]*/groups/[^ \\n\"']*", (daemon.directory / "rules/rules.yaml").read_text())[0]
+    parts = [[{**r, "target": f"node_group/mine/{url}"} if r.get("target_name") == "checkout" else r for r in make_night(8, start)] for start in (0, 8)]
+    records = write_night(daemon.log_file, *parts)
+    daemon.start()
+    night = [r["id"] for r in records if r.get("target_name") == "checkout" and r["kind"] == "decision"]
+    daemon.notify(notification(alert({"alertname": "Slow", "target": "checkout"})))
+    daemon.wait_record("action", target_name="checkout", outcome="applied")
+    ids = night + [r["id"] for r in daemon.records("decision", target_name="checkout") if r["id"] not in night]
+    text = daemon.get(f"/decisions/{ids[-1]}").text
+    for number in reversed(range(len(ids) - 1)):
+        text = follow(daemon, text, "Previous decision")
+        assert f"/api/v1/decisions/{ids[number]}" in text, number
+    assert "Previous decision" not in text
+    for number in range(1, len(night)):
+        text = follow(daemon, text, "Next decision")
+        assert f"/api/v1/decisions/{ids[number]}" in text, number
+    assert 'rule <a href="/rules/checkout-is-slow">' in daemon.get(f"/decisions/{night[-1]}").text
 
 
 def test_last_night_is_found_by_each_filter(make):

@@ -70,6 +70,7 @@ def test_each_page_has_what_it_promises(world):
     decision = page(world, f"/decisions/{last_decision(world, 'checkout')}")
     for part in ("The size goes from 4 to 6: scaled.", "the bound ahead: min 1, max 12", "from 4 to 6: applied", "LatencyHigh{"):
         assert part in decision, part
+    assert "The outcome is equal to the recorded outcome." in page(world, f"/decisions/{last_decision(world, 'checkout')}?compute=1")
     incidents = page(world, "/incidents")
     assert "href=\"https://runbooks.example/checkout\"" in incidents
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in incidents
@@ -219,6 +220,7 @@ def looks(deep):
 @pytest.mark.parametrize("deep", [False, pytest.param(True, marks=pytest.mark.deep)], ids=["quick", "deep"])
 def test_pages_are_for_everyone(world, chrome, axe, deep):
     pages = {"targets": "/", "target": "/targets/checkout", "decision": f"/decisions/{last_decision(world, 'checkout')}",
+             "computed": f"/decisions/{last_decision(world, 'checkout')}?compute=1",
              "incidents": "/incidents", "incident": f"/incidents/{world.get('/api/v1/incidents').json['data'][0]['digest']}",
              "rules": "/rules", "rule": "/rules/checkout-is-slow", "group": "/groups/checkout", "filtered": "/?q=nothing-like-it"}
     world.notify(notification(alert({"alertname": "QueueHigh", "target": "batch"}, status="resolved")))
@@ -251,6 +253,8 @@ def test_a_person_finds_the_reason_by_links_alone(world, chrome):
     chrome.follow("checkout", "The last day")
     [time] = [link.text for link in chrome.find("table[aria-label=Decisions] a")][:1]
     chrome.follow(time, "the highest size that a rule wants")
+    chrome.follow("Compute again", "The outcome is equal")
+    chrome.follow("checkout-is-slow", "As loaded")
     chrome.follow("alertscaler", "Latest decisions")
 
 

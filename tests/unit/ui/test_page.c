@@ -533,6 +533,91 @@ Test(page, a_decision_is_explained)
     expect(document, "&quot;up&quot;:0.1}");
 }
 
+/* The newest decision on checkout; the one before `later`, if it is given. */
+static struct kept_decision *get_decision(struct kept_decision *later)
+{
+    struct kept_decision *decision =
+        later ? TAILQ_NEXT(later, next) : TAILQ_FIRST(&world.api->decisions);
+    while (decision && !as_target_is_same(decision->target, CHECKOUT))
+        decision = TAILQ_NEXT(decision, next);
+    cr_assert(decision);
+    return decision;
+}
+
+Test(page, a_decision_leads_to_its_rule_its_incidents_and_its_neighbours)
+{
+    char link[128];
+    notify("Slow", NULL);
+    const char *body = ask_decision(get_last_decision(), 200);
+    expect(body, "rule <a href=\"/rules/slow\">slow</a>");
+    expect(body, "Deployment%2Fshop%2Fcheckout#incidents\">Slow</a>");
+    expect_none(body, "Previous decision");
+    expect_none(body, "Next decision");
+    notify("Each", "cart"); /* of another target */
+    pass(AS_US_PER_H);
+    body = ask_decision(get_decision(NULL)->id, 200);
+    const struct kept_decision *previous = get_decision(get_decision(NULL));
+    (void)snprintf(link, sizeof(link), "<a href=\"/decisions/%s\">Previous decision</a>",
+                   previous->id);
+    expect(body, link);
+    expect_none(body, "Next decision");
+    body = ask_decision(previous->id, 200);
+    expect(body, ">Next decision</a>");
+    world_notify(&world, AS_ALERT_RESOLVED, "Slow", NULL);
+    pass(2 * AS_US_PER_DAY); /* the incident is forgotten */
+    expect(ask_decision(previous->id, 200), "#incidents\">incidents of the target</a>");
+}
+
+static const char *compute(const char *id, const char *query)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "/decisions/%s", id);
+    return ask(path, query, 200);
+}
+
+/* The record's output says other sizes than its input gives. */
+static void change_output(struct kept_decision *decision)
+{
+    char *desired = strstr(strstr(decision->record, "\"output\":"), "\"desired\":6");
+    cr_assert(desired);
+    desired[strlen("\"desired\":")] = '9';
+}
+
+Test(page, a_decision_is_computed_again)
+{
+    notify("Slow", NULL);
+    struct kept_decision *decision = get_decision(NULL);
+    expect(ask_decision(decision->id, 200), "?compute=1\">Compute again</a>");
+    expect_none(exchange.body, "Computed again");
+    expect(compute(decision->id, "compute=1"), "The outcome is equal to the recorded outcome.");
+    change_output(decision);
+    const char *body = compute(decision->id, "compute=1");
+    expect(body, "The outcome differs from the recorded outcome.");
+    expect(body, "<code>desired</code></div></td><td role=\"cell\" data-title=\"Recorded\"><div>"
+                 "<code>9</code></div></td><td role=\"cell\" data-title=\"Computed\"><div>"
+                 "<code>6</code>");
+    expect_none(body, "<code>reason</code>");
+    expect_none(body, "Refresh every");
+    char *version = strstr(decision->record, "\"v\":");
+    cr_assert(version);
+    version[strlen("\"v\":")] = '9';
+    expect(compute(decision->id, "compute=1"), "This version cannot read the recorded input: ");
+}
+
+/* Its script asks again and again: it is not computed for it, and no header says what it sent. */
+Test(page, the_script_does_not_repeat_a_computation)
+{
+    char path[128];
+    notify("Slow", NULL);
+    (void)snprintf(path, sizeof(path), "/decisions/%s", get_last_decision());
+    ask_anything(path, "compute=1&since=a%0d%0aX-b:");
+    cr_expect_eq(exchange.status, 304);
+    cr_expect_eq(exchange.body_size, 0);
+    expect_none(exchange.headers, "X-b");
+    ask_anything(path, "since=a");
+    cr_expect_eq(exchange.status, 200);
+}
+
 Test(page, what_is_not_there_is_said)
 {
     notify("Slow", NULL);
