@@ -568,7 +568,7 @@ static int found_read_previous(struct api_history *answer, struct as_log_index *
         .target = target,
         .before_id = id,
         .before_at = at,
-        .may_see = answer->is_whole ? NULL : history_may_see,
+        .may_see = answer->reader.is_whole ? NULL : history_may_see,
         .on_row = found_on_previous_row,
         .context = answer,
         .deadline = history_get_deadline(),
