@@ -6,6 +6,7 @@
  * and checks no credentials.
  */
 #include <errno.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -359,6 +360,24 @@ static void forget_oldest(struct as_api *api)
     api_decision_free(oldest);
 }
 
+static void keep_rule_value(struct kept_decision *decision, const struct as_decision_record *record)
+{
+    for (size_t i = 0; i < record->input->proposal_count; i++) {
+        const struct as_proposal *proposal = &record->input->proposals[i];
+        const struct as_proposal_result *result = &record->results[i];
+        const double value = result->has_value ? result->value : proposal->value;
+        if (!as_str_equal(decision->rule, proposal->rule) ||
+            proposal->action.kind != AS_ACTION_TRACK ||
+            proposal->action.track.goal == AS_GOAL_UTILIZATION ||
+            !(result->has_value || proposal->has_value) || !isfinite(value))
+            continue;
+        decision->has_value = true;
+        decision->value = value;
+        decision->goal = proposal->action.track.value;
+        return;
+    }
+}
+
 static void api_keep_decision(struct as_api *api, const struct as_decision_record *record,
                               const struct as_buf *json)
 {
@@ -380,6 +399,8 @@ static void api_keep_decision(struct as_api *api, const struct as_decision_recor
                    record->pool_decision ? record->pool_decision : "");
     decision->actions = AS_BUF_INIT(DECISION_ACTIONS_MAX);
     decision->failure = AS_REASON_APPLIED;
+    if (decision->rule)
+        keep_rule_value(decision, record);
     keep_record(decision, json);
     keep_incidents(decision, record);
     TAILQ_INSERT_HEAD(&api->decisions, decision, next);

@@ -185,6 +185,7 @@ void as_chart_bounds_deinit(struct as_chart_bounds *bounds)
 #define TICKS_MAX   10
 #define TICK_WIDTH  80  /* of the text at a tick */
 #define ZONE_WIDTH  40  /* of "UTC" and its margins */
+#define VALUE_WIDTH 40  /* of the axis of values */
 #define NAME_SHOWN  120 /* bytes of a text */
 
 const char as_chart_dark_style[] = "@media (prefers-color-scheme: dark) {\n"
@@ -216,6 +217,7 @@ static const struct chart_style {
     {"bound", "stroke=\"#bc4c00\" stroke-width=\"1\" stroke-dasharray=\"2 4\""},
     {"bound steps", "fill=\"none\" stroke=\"#bc4c00\" stroke-width=\"1\" stroke-dasharray=\"2 4\""},
     {"before", "fill=\"none\" stroke=\"#8250df\" stroke-width=\"2\" stroke-dasharray=\"6 3\""},
+    {"before value", "fill=\"none\" stroke=\"#8250df\" stroke-width=\"2\""},
     {"after", "fill=\"none\" stroke=\"#0969da\" stroke-width=\"2\""},
     {"alert", "fill=\"#cf222e\" fill-opacity=\"0.65\""},
     {"lane", "fill=\"#d8dee4\" fill-opacity=\"0.4\""},
@@ -510,6 +512,60 @@ static void draw_marks(const struct drawing *drawing)
     }
 }
 
+/* --- values and goals --- */
+
+/* 1, 2 or 5 times a power of ten. */
+static double find_highest_value(const struct as_chart *chart)
+{
+    static const double factors[] = {1, 2, 5, 10};
+    double highest = 0;
+    size_t i = 0;
+    for (size_t k = 0; k < chart->value_count; k++)
+        highest = fmax(highest, fmax(chart->values[k].value, chart->values[k].goal));
+    if (highest <= 0)
+        return 1;
+    const double power = pow(10, floor(log10(highest)));
+    while (i + 1 < AS_ARRAY_SIZE(factors) && factors[i] * power < highest)
+        i++;
+    return factors[i] * power;
+}
+
+/* Below 0 is on the axis. */
+static double get_value_y(const struct drawing *drawing, double value, double highest)
+{
+    return drawing->bottom - PLOT_HEIGHT * fmin(fmax(value / highest, 0), 1);
+}
+
+static void draw_values(const struct drawing *drawing)
+{
+    const struct as_chart *chart = drawing->chart;
+    const double highest = find_highest_value(chart);
+    struct as_buf *out = drawing->out;
+    char text[AS_RFC3339_SIZE];
+    if (chart->value_count == 0)
+        return;
+    for (int part = 0; part <= 2; part++) {
+        const double value = highest * part / 2;
+        snprintf(text, sizeof(text), "%.4g", value);
+        put_label(out, "dim end", get_width(chart) - 8, get_value_y(drawing, value, highest) + 4,
+                  text);
+    }
+    for (size_t i = 0; i < chart->value_count; i++)
+        as_buf_printf(out, i == 0 ? "<path class=\"before\" d=\"M%.1f %.1f" : "H%.1fV%.1f",
+                      chart_get_x(drawing, chart->values[i].at),
+                      get_value_y(drawing, chart->values[i].goal, highest));
+    as_buf_printf(out, "H%.1f\" %s/>\n", drawing->right, get_chart_style("before"));
+    for (size_t i = 0; i < chart->value_count; i++) {
+        const struct as_chart_value *value = &chart->values[i];
+        as_wall_time_print((as_wall_time){value->at}, text);
+        as_buf_printf(out,
+                      "<g><title>%.8s: %.4g, the goal %.4g</title><circle class=\"before value\" "
+                      "cx=\"%.1f\" cy=\"%.1f\" r=\"3\" %s/></g>\n",
+                      text + 11, value->value, value->goal, chart_get_x(drawing, value->at),
+                      get_value_y(drawing, value->value, highest), get_chart_style("before value"));
+    }
+}
+
 static void draw_bands(const struct drawing *drawing, const struct as_timeline_band *bands,
                        size_t count, double top, const char *class)
 {
@@ -550,7 +606,7 @@ struct item {
     enum sign sign;
     const char *class, *text;
 };
-#define ITEMS 6
+#define ITEMS 8
 
 static void list_items(const struct as_chart *chart, struct item items_out[ITEMS])
 {
@@ -561,6 +617,8 @@ static void list_items(const struct as_chart *chart, struct item items_out[ITEMS
         {chart->band_count > 0, SIGN_BAR, "alert", "alerts, while they fire"},
         {chart->lock_count > 0, SIGN_BAR, "lock", "locks"},
         {has_gap(chart->after), SIGN_BAR, "unknown", "not known"},
+        {chart->value_count > 0, SIGN_POINT, "before value", "value (axis on the right)"},
+        {chart->value_count > 0, SIGN_LINE, "before", "goal of the value"},
     };
     memcpy(items_out, items, sizeof(items));
 }
@@ -602,7 +660,7 @@ void as_chart_print_svg(const struct as_chart *chart, struct as_buf *out)
         .chart = chart,
         .out = out,
         .left = is_narrow ? 40 : 64,
-        .right = width - (is_narrow ? 36 : 90),
+        .right = width - (is_narrow ? 36 : 90) - (chart->value_count > 0 ? VALUE_WIDTH : 0),
         .highest = find_highest(chart),
     };
     const double head = chart->is_part ? 0 : HEAD;
@@ -640,6 +698,7 @@ void as_chart_print_svg(const struct as_chart *chart, struct as_buf *out)
     draw_bands(&drawing, chart->locks, chart->lock_count, locks, "lock");
     draw_line(&drawing, chart->before, "before");
     draw_line(&drawing, chart->after, "after");
+    draw_values(&drawing);
     draw_marks(&drawing);
     as_buf_append_str(out, "</svg>\n");
 }

@@ -26,6 +26,7 @@
 #define WIDE            1160 /* pixels of a chart */
 #define SMALL           360
 #define SPAN_MIN_US     AS_US_PER_MIN /* of a chart */
+#define VALUES_MAX      500           /* of a chart */
 #define NEXT_NOTE_MAX   ((size_t)1024)
 
 /* Which are in force and when they end, and when the others begin next. */
@@ -524,6 +525,37 @@ static void print_known(const struct api_request *request, as_wall_time known,
     as_buf_append_str(out, "</p>\n");
 }
 
+/* The values of one rule: the one that has won last among those that may be seen. */
+struct chart_values {
+    struct as_chart_value items[VALUES_MAX]; /* the latest, ascending by time */
+    size_t count;
+    const char *rule;
+};
+
+static void find_chart_values(const struct api_request *request,
+                              const struct as_target_view *target, as_wall_time from,
+                              as_wall_time to, struct chart_values *values_out)
+{
+    struct as_chart_value *items = values_out->items;
+    const struct kept_decision *decision;
+    size_t count = 0;
+    values_out->rule = NULL;
+    TAILQ_FOREACH (decision, &request->api->decisions, next) {
+        if (count == VALUES_MAX || decision->at.us < from.us)
+            break;
+        if (!decision->has_value || decision->at.us > to.us ||
+            !as_target_is_same(target->id, decision->target) ||
+            (values_out->rule && strcmp(values_out->rule, decision->rule) != 0) ||
+            !page_may_see_rule(request, decision->rule, target->name, target->id))
+            continue;
+        values_out->rule = decision->rule;
+        items[VALUES_MAX - ++count] =
+            (struct as_chart_value){decision->at.us, decision->value, decision->goal};
+    }
+    memmove(items, items + VALUES_MAX - count, count * sizeof(*items));
+    values_out->count = count;
+}
+
 static void print_chart(const struct api_request *request, const struct as_target_view *target,
                         const struct page_range *range)
 {
@@ -534,6 +566,7 @@ static void print_chart(const struct api_request *request, const struct as_targe
     struct as_buf *out = page_get_out(request);
     const struct page_older *older = request->api->older;
     struct as_history_chart chart;
+    struct chart_values values;
     struct as_chart_bounds bounds = {0};
     AS_CLEANUP(as_free_p)
     char *title = range->last ? as_xasprintf("Size over the last %s", range->last)
@@ -545,6 +578,7 @@ static void print_chart(const struct api_request *request, const struct as_targe
         as_history_chart_extend(&chart, &older->line, older->actions, older->action_count);
     const as_wall_time known = find_first_known(&chart.line, range);
     const as_wall_time from = get_chart_start(known, range);
+    find_chart_values(request, target, from, range->to, &values);
     if (has_schedules)
         as_chart_bounds_fill(&bounds, target->config, from.us, range->to.us);
     for (size_t i = 0; i < AS_ARRAY_SIZE(sizes); i++) {
@@ -566,9 +600,16 @@ static void print_chart(const struct api_request *request, const struct as_targe
                                .locks = chart.locks,
                                .lock_count = chart.lock_count,
                                .marks = chart.marks,
-                               .mark_count = chart.mark_count},
+                               .mark_count = chart.mark_count,
+                               .values = values.items,
+                               .value_count = values.count},
             out);
         as_buf_append_str(out, "</div>\n");
+    }
+    if (values.count > 0) {
+        as_buf_append_str(out, "<p class=\"dim\">The value is the one of ");
+        page_link_rule(request, out, values.rule);
+        as_buf_append_str(out, " at its decisions, as far as memory has them.</p>\n");
     }
     print_known(request, known, range);
     as_history_chart_deinit(&chart);

@@ -69,6 +69,11 @@ struct as_chart_mark { /* an action */
     const char *text; /* what was done, and why */
 };
 
+struct as_chart_value { /* of a rule, and its goal, on an axis of their own */
+    int64_t at;
+    double value, goal;
+};
+
 struct as_chart_bounds { /* over time */
     struct as_timeline min, max;
 };
@@ -95,6 +100,8 @@ struct as_chart {
     size_t lock_count;
     const struct as_chart_mark *marks;
     size_t mark_count;
+    const struct as_chart_value *values; /* ascending by time, finite */
+    size_t value_count;
 };
 
 /* The colors on a dark page. */

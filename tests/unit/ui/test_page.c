@@ -352,6 +352,27 @@ Test(page, a_time_range_is_in_the_url)
     expect(body, "<a href=\"?q=check&amp;range=15m\"");
 }
 
+/* Of the rule that has won last, at its decisions, for who may see the rule. */
+Test(page, values_of_decisions_are_in_the_chart)
+{
+    struct kept_decision *decision;
+    notify("Slow", NULL);
+    world.mono.us += AS_US_PER_MIN;
+    expect_none(ask("/targets/checkout", "", 200), "axis on the right");
+    decision = TAILQ_FIRST(&world.api->decisions);
+    cr_assert(as_str_equal(decision->rule, "slow"));
+    decision->has_value = true;
+    decision->value = 47.125;
+    decision->goal = 40;
+    const char *body = ask("/targets/checkout", "", 200);
+    expect(body, ": 47.12, the goal 40</title>");
+    expect(body, "The value is the one of <a href=\"/rules?q=slow\">slow</a> at its decisions");
+    expect_none(ask("/targets/checkout", "from=1795500000&to=1795500100", 200), "the goal 40");
+    who = "narrow"; /* sees another rule alone */
+    expect_none(ask_anything("/targets/checkout", ""), "the goal 40");
+    who = "";
+}
+
 Test(page, a_wrong_time_range_is_named)
 {
     static const char *const rows[][2] = {

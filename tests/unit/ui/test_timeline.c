@@ -238,6 +238,46 @@ Test(timeline, texts_cannot_break_out_of_a_chart)
     }
 }
 
+/* Values have an axis of their own, on the right; what is below 0 is on the axis. */
+Test(timeline, values_and_goals_are_on_a_second_axis)
+{
+    struct as_timeline size = {0};
+    as_timeline_add(&size, 0, 4);
+    const struct as_chart_value values[] = {
+        {0, 47.125, 40}, {AS_US_PER_H, -3, 40}, {2 * AS_US_PER_H, 30, 30}};
+    struct as_chart chart = {.title = "t",
+                             .unit = "replicas",
+                             .is_part = true,
+                             .to = 2 * AS_US_PER_H,
+                             .after = &size,
+                             .values = values,
+                             .value_count = AS_ARRAY_SIZE(values)};
+    char *svg = draw(&chart);
+    cr_expect(strstr(svg, ">50</text>"));
+    cr_expect(strstr(svg, ">25</text>"));
+    cr_expect(strstr(svg, "<title>00:00:00: 47.12, the goal 40</title>"));
+    cr_expect(strstr(svg, "cx=\"567.0\" cy=\"304.0\" r=\"3\""), "%s", svg);
+    cr_expect(strstr(svg, "<path class=\"before\" d=\"M64.0 80.0H567.0V80.0H1070.0V136.0H1070.0\""),
+              "%s", svg);
+    cr_expect(strstr(svg, ">value (axis on the right)</text>"));
+    free(svg);
+    static const double extremes[] = {0, -1, 1e-300, 1e300};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(extremes); i++) {
+        const struct as_chart_value value = {0, extremes[i], extremes[i]};
+        chart.values = &value;
+        chart.value_count = 1;
+        svg = draw(&chart);
+        cr_expect_not(strstr(svg, "nan"));
+        cr_expect_not(strstr(svg, "inf"));
+        free(svg);
+    }
+    chart.value_count = 0;
+    svg = draw(&chart);
+    cr_expect_null(strstr(svg, "value"));
+    free(svg);
+    as_timeline_deinit(&size);
+}
+
 /* The axis says what fits the span: seconds, minutes, hours, days. */
 Test(timeline, times_fit_the_span)
 {
