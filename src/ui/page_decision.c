@@ -386,18 +386,7 @@ static void print_computed(const struct api_request *request, const struct kept_
 #define EARLIER        "earlier" /* the parameter: the decision before this one, from the log */
 #define INCIDENT_LINKS 5
 
-static void print_incidents_link(const struct api_request *request, const char *target,
-                                 const char *text)
-{
-    struct as_buf *out = page_get_out(request);
-    as_buf_printf(out, "<a href=\"%s/targets/", page_root(request));
-    as_encode_percent(out, target, strlen(target), "");
-    as_buf_append_str(out, "#incidents\">");
-    html_text(out, text);
-    as_buf_append_str(out, "</a>");
-}
-
-/* The alerts of open incidents by their names. */
+/* Open incidents by the names of their alerts; if none is open any more, those of the target. */
 static void print_incident_links(const struct api_request *request, const char *target,
                                  const struct as_explanation *explanation)
 {
@@ -410,10 +399,14 @@ static void print_incident_links(const struct api_request *request, const char *
         const json_t *incident = json_array_get(explanation->incidents, i);
         const char *alert = as_record_get_text(json_object_get(incident, "labels"), "alertname");
         as_buf_append_str(out, i > 0 ? ", " : "");
-        print_incidents_link(request, target, *alert ? alert : "an alert without a name");
+        page_link(request, out, "/incidents/", as_record_get_text(incident, "digest"),
+                  *alert ? alert : "an alert without a name");
     }
-    if (count == 0)
-        print_incidents_link(request, target, "incidents of the target");
+    if (count > 0)
+        return;
+    as_buf_printf(out, "<a href=\"%s/targets/", page_root(request));
+    as_encode_percent(out, target, strlen(target), "");
+    as_buf_append_str(out, "#incidents\">incidents of the target</a>");
 }
 
 static void print_decision_link(const struct api_request *request, const char *id,
@@ -498,7 +491,7 @@ void page_answer_decision(struct api_request *request)
         return;
     }
     if (found && !decision && is_earlier) {
-        page_refuse(request, 200, "No earlier decision",
+        page_refuse(request, 404, "No earlier decision",
                     "The action log of this replica has no earlier decision on this target.");
         return;
     }
