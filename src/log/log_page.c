@@ -59,7 +59,8 @@ static ssize_t page_lines_fill(struct page_lines *lines, struct as_error *error)
     struct as_buf *buf = &lines->buf;
     ssize_t n;
     buf->size -= lines->used;
-    memmove(buf->data, buf->data + lines->used, buf->size);
+    if (buf->size > 0)
+        memmove(buf->data, buf->data + lines->used, buf->size);
     lines->used = 0;
     char *room = as_buf_reserve(buf, READ_SIZE);
     if (!room)
