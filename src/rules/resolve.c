@@ -518,6 +518,8 @@ static void resolve_target_name(struct resolver *resolver, const struct raw_rule
 static void keep_text(const struct raw_rule *raw, struct as_rule *rule)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_RULE_TEXT_MAX);
+    if (!raw->tree || !raw->node) /* the entry is no map: an error was reported */
+        return;
     rule->file = as_xstrdup(as_yaml_get_file(raw->tree));
     rule->line = raw->node->place.line;
     if (raw->node->kind == AS_YAML_MAP)

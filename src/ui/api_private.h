@@ -132,10 +132,11 @@ struct api_request {
     struct evkeyvalq typed;                   /* of a page: fields of the form that was refused */
     const char *refused_form, *refused_field; /* or NULL */
     struct as_json_writer json;
-    size_t contended; /* of a page: targets that target_rows_print found */
-    bool has_form;    /* of a page: it must not refresh */
-    bool is_open;     /* of a page: for everybody */
-    bool stays;       /* of a page: offers no refreshing */
+    size_t contended;     /* of a page: targets that target_rows_print found */
+    bool has_form;        /* of a page: it must not refresh */
+    bool is_open;         /* of a page: for everybody */
+    bool stays;           /* of a page: offers no refreshing */
+    const char *document; /* of a page: that describes it, below docs/ */
 };
 
 /* Writes {"status":"success","data": and the caller then writes the value to request->json. */

@@ -32,6 +32,7 @@ struct page_head {
     enum page_place place;
     bool has_form;
     bool stays;           /* offers no refreshing */
+    const char *document; /* that describes the page, below docs/; NULL: page.md */
     int64_t lasts_us;     /* then it is printed anew, for its charts; 0: 30 s */
     bool is_open;         /* for everybody: nothing of the replica is in it */
     const char *leads_to; /* goes on to this path at once; NULL: stays */
@@ -121,10 +122,19 @@ void page_print_ago(const struct api_request *request, as_wall_time at); /* "12 
 void page_print_distance(const struct api_request *request, struct as_buf *out, as_wall_time at);
 /* "10 (10Gi) → 12 (12Gi)" */
 void page_print_change(struct as_buf *out, const char *unit, int32_t from, int32_t to);
+static inline as_wall_time page_get_wall(const struct api_request *request, as_mono_time at)
+{
+    return (as_wall_time){request->view.wall.us + (at.us - request->view.mono.us)};
+}
 void page_print_time(const struct api_request *request,
                      as_wall_time at);                             /* "2026-11-20 14:03:12" */
 void page_print_reason(struct as_buf *out, enum as_reason reason); /* its word and its meaning */
 void page_print_pause(const struct api_request *request, const struct as_pause_view *pause);
+/* An action that failed is not shown as `scaled`. `failure`: AS_REASON_APPLIED: none. */
+static inline enum as_reason page_get_reason(enum as_reason reason, enum as_reason failure)
+{
+    return reason == AS_REASON_SCALED && failure != AS_REASON_APPLIED ? failure : reason;
+}
 /* One of the facts in <dl class="facts">: a title, then what the caller writes. */
 void page_fact_begin(struct as_buf *out, const char *title);
 void page_fact_end(struct as_buf *out);
@@ -181,8 +191,8 @@ int64_t page_range_get_lasts(const struct page_range *range);
 void page_range_print_links(const struct api_request *request, const struct page_range *range);
 
 /*
- * The table of targets: filtered by the parameters `q` (part of a name or id) and `state`, sorted
- * by `sort` and `order`, in pages of 100.
+ * The table of targets (page_rows.c): filtered by the parameters `q` (part of a name or id) and
+ * `state`, sorted by `sort` and `order`, in pages of 100.
  */
 
 /* The form and the table; the engine must be there. `range`: of the small lines. */

@@ -428,7 +428,9 @@ static void print_neighbours(const struct api_request *request,
                       "<nav class=\"pages\" aria-label=\"Decisions on the target\">");
     if (*id)
         print_decision_link(request, id, "", "Previous decision");
-    else if (!is_found && request->api->history_log)
+    else if (is_found || api_parameter_find(request, EARLIER))
+        html_element(page_get_out(request), "span", NULL, "no earlier decision in the log");
+    else if (request->api->history_log)
         print_decision_link(request, decision->id, "?" EARLIER "=1", "Previous decision");
     if (next)
         print_decision_link(request, next->id, "", "Next decision");
@@ -444,8 +446,10 @@ static void page_decision_print_decision(struct api_request *request,
     AS_CLEANUP(as_free_p) char *title = as_xasprintf("Decision on %s", name);
     struct as_buf *out = page_get_out(request);
     const bool computes = api_parameter_find(request, COMPUTE);
-    page_begin(request,
-               &(struct page_head){.title = title, .place = PAGE_ELSEWHERE, .stays = computes});
+    page_begin(request, &(struct page_head){.title = title,
+                                            .place = PAGE_ELSEWHERE,
+                                            .stays = computes,
+                                            .document = "decision.md"});
     as_buf_append_str(out, "<p>");
     page_print_time(request, decision->at);
     as_buf_append_str(out, " \u00b7 ");
@@ -490,11 +494,8 @@ void page_answer_decision(struct api_request *request)
         page_refuse(request, 503, "The history cannot be read", "%s.", found->problem);
         return;
     }
-    if (found && !decision && is_earlier) {
-        page_refuse(request, 404, "No earlier decision",
-                    "The action log of this replica has no earlier decision on this target.");
-        return;
-    }
+    if (found && !decision && is_earlier) /* there is none: the page says so */
+        decision = api_find_decision(request->api, id);
     if (found && !decision) {
         page_refuse(request, 404, "No such decision",
                     "Neither memory nor the action log of this replica has this decision.");
@@ -658,7 +659,8 @@ static void page_decision_print_group(void *context, const struct as_target_view
         return;
     }
     const struct kept_decision *decision = find_last(request, target->id);
-    page_begin(request, &(struct page_head){.title = title, .place = PAGE_TARGETS});
+    page_begin(request,
+               &(struct page_head){.title = title, .place = PAGE_TARGETS, .document = "pools.md"});
     as_buf_append_str(page_get_out(request), "<p>");
     page_link_target(request, page_get_out(request), target->id, target->id);
     as_buf_append_str(page_get_out(request), "</p>\n");

@@ -460,7 +460,9 @@ void page_answer_incidents(struct api_request *request)
 {
     if (!page_has_engine(request))
         return;
-    page_begin(request, &(struct page_head){.title = "Open incidents", .place = PAGE_INCIDENTS});
+    page_begin(request, &(struct page_head){.title = "Open incidents",
+                                            .place = PAGE_INCIDENTS,
+                                            .document = "receiver.md#incidents"});
     (void)incident_rows_print(request, NULL, NULL, INCIDENT_ROWS_SHOWN, "/incidents");
     print_ended(request, NULL, NULL);
     page_end(request, 200);
@@ -576,6 +578,7 @@ void page_answer_home(struct api_request *request)
         return;
     page_begin(request, &(struct page_head){.title = "Targets",
                                             .place = PAGE_TARGETS,
+                                            .document = "page.md#the-list-of-targets",
                                             .has_form = page_has_orders(request, NULL) ||
                                                         page_has_answers(request)});
     page_home_print_state(request);

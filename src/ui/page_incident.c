@@ -535,7 +535,8 @@ static void begin_page(struct finding *finding, const struct as_labels *labels)
 {
     if (finding->count++ == 0)
         page_begin(finding->request, &(struct page_head){.title = incident_get_name(labels),
-                                                         .place = PAGE_INCIDENTS});
+                                                         .place = PAGE_INCIDENTS,
+                                                         .document = "page.md#an-incident"});
     else
         page_part(finding->request, "The same alert, from another credential");
 }

@@ -124,9 +124,11 @@ void page_answer_account(struct api_request *request)
 {
     struct as_buf *out = page_get_out(request);
     const bool has_session = as_auth_has_session(request->exchange);
-    page_begin(request,
-               &(struct page_head){
-                   .title = "Account", .place = PAGE_ELSEWHERE, .has_form = true, .stays = true});
+    page_begin(request, &(struct page_head){.title = "Account",
+                                            .place = PAGE_ELSEWHERE,
+                                            .document = "operators.md#in-a-browser",
+                                            .has_form = true,
+                                            .stays = true});
     as_buf_append_str(out, "<p>");
     if (as_str_is_empty(request->who)) {
         html_text(out, "alertscaler asks for no credential: everyone may read.");

@@ -207,7 +207,9 @@ static bool rule_has_won(const void *rule, const struct kept_decision *decision)
 
 static void page_rule_print(struct api_request *request, const struct as_rule *rule)
 {
-    page_begin(request, &(struct page_head){.title = rule->name, .place = PAGE_RULES});
+    page_begin(request, &(struct page_head){.title = rule->name,
+                                            .place = PAGE_RULES,
+                                            .document = "page.md#a-rule"});
     page_rule_print_facts(request, rule);
     page_rule_print_notes(request, rule);
     rule_rows_print_one(request, rule);

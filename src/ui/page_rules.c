@@ -251,7 +251,8 @@ void page_answer_rules(struct api_request *request)
 {
     struct listing listing = {.request = request, .text = api_parameter_find(request, "q")};
     struct as_buf *out = page_get_out(request);
-    page_begin(request, &(struct page_head){.title = "Rules", .place = PAGE_RULES});
+    page_begin(request,
+               &(struct page_head){.title = "Rules", .place = PAGE_RULES, .document = "rules.md"});
     as_buf_printf(out,
                   "<form class=\"filter\" method=\"get\" action=\"%s/rules\">"
                   "<label>Name of rule or target<input name=\"q\" type=\"search\"",

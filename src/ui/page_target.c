@@ -718,6 +718,7 @@ static void print_target(void *context, const struct as_target_view *target)
     const bool is_late = older && (older->is_partial || older->is_broken);
     page_begin(request, &(struct page_head){.title = title,
                                             .place = PAGE_TARGETS,
+                                            .document = "page.md#charts-and-time-ranges",
                                             .lasts_us = is_late ? 0 : page_range_get_lasts(&range),
                                             .has_form = page_has_orders(request, target)});
     print_id(out, target->id);

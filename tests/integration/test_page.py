@@ -7,6 +7,7 @@ import pathlib
 import re
 import socket
 import subprocess
+import sys
 import urllib.parse
 
 import pytest
@@ -16,6 +17,10 @@ from harness.browser import NARROW, WIDE
 from harness.http import request
 from harness.notification import alert, notification
 from harness.wait import eventually
+
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
+sys.path.insert(0, str(DOCS.parent / "tests/arch"))
+from links import list_anchors  # noqa: E402
 
 SCRIPT = '<script src="/page.js" defer></script>'
 EVIL = "<script>alert(1)</script>\"'&"
@@ -121,6 +126,9 @@ def test_all_pages_are_whole_and_all_links_lead_somewhere(world):
         parser.feed(answer.text)
         parser.close()
         assert not parser.open, path
+        document, _, anchor = re.search(r'rel="help" href="https://alertscaler.io/docs/(\S+)"', answer.text)[1].partition("#")
+        assert not anchor or anchor in list_anchors(DOCS / document), path
+        assert (DOCS / document).is_file(), path
         for link in parser.links:
             there = urllib.parse.urljoin(world.url + path, link)
             if there.startswith(world.url) and there.count("?") <= 1 and not re.search("refresh|range=", path) \
