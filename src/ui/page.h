@@ -88,6 +88,7 @@ void page_print_blocked_of(const struct api_request *request, const struct as_ta
 /* Begins a form to a path of ours, with the seal that it needs. */
 void page_begin_form(const struct api_request *request, const char *path);
 /* Appends the query string that lets a page show the result of an order, and shows it. */
+#define PAGE_REFUSED "refused" /* the parameter with the reason, if the order was refused */
 struct page_refused {         /* all NULL: nothing was refused */
     const char *form, *field; /* the path of the form; the name of the wrong field, or NULL */
     const char *typed;        /* all its fields, as in a query string; NULL: too long */
