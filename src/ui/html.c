@@ -28,7 +28,11 @@ static void put_ascii(struct as_buf *out, char byte)
 
 void html_text(struct as_buf *out, const char *text)
 {
-    const size_t size = strlen(text);
+    html_text_part(out, text, strlen(text));
+}
+
+void html_text_part(struct as_buf *out, const char *text, size_t size)
+{
     struct as_safe_char read;
     for (size_t i = 0; i < size; i += read.size) {
         read = as_safe_char_read(text + i, size - i);

@@ -12,6 +12,7 @@
 #include <alertscaler/base/buf.h>
 
 void html_text(struct as_buf *out, const char *text);
+void html_text_part(struct as_buf *out, const char *text, size_t size); /* so many bytes */
 /* ` name="value"`. `name` is ours. */
 void html_attribute(struct as_buf *out, const char *name, const char *value);
 /* `<tag class="class">text</tag>`; tag and class are ours; class NULL: none. */

@@ -179,7 +179,23 @@ struct printing {
     const struct as_explanation *explanation;
     const char *const *titles;
     struct html_table table;
+    size_t gate, deciding; /* numbers of gates */
 };
+
+struct deciding {
+    size_t count, last; /* `last`: the gate that changed the size last */
+    int32_t size;
+};
+
+static void note_gate(void *context, const char *gate, int32_t size, const char *text)
+{
+    struct deciding *deciding = context;
+    if (deciding->count > 0 && size >= 0 && size != deciding->size)
+        deciding->last = deciding->count;
+    if (size >= 0)
+        deciding->size = size;
+    deciding->count++;
+}
 
 static void print_gate(void *context, const char *gate, int32_t size, const char *text)
 {
@@ -188,6 +204,10 @@ static void print_gate(void *context, const char *gate, int32_t size, const char
     html_row_begin(table);
     html_cell(table);
     html_element(table->out, "code", NULL, gate);
+    if (printing->gate++ == printing->deciding) {
+        as_buf_append_char(table->out, ' ');
+        page_print_pill(table->out, "good", "decides");
+    }
     html_cell(table);
     if (size >= 0)
         as_buf_printf(table->out, "%" PRId32, size);
@@ -198,18 +218,39 @@ static void print_gate(void *context, const char *gate, int32_t size, const char
 
 static void print_gates(struct printing *printing)
 {
-    static const struct html_column columns[] = {{.title = "Gate"},
-                                                 {.title = "Size behind it", .is_number = true},
-                                                 {.title = "What it did"}};
+    static const struct html_column columns[] = {
+        {.title = "Gate"}, {.title = "Size after it", .is_number = true}, {.title = "Effect"}};
+    struct deciding deciding = {0};
+    as_explain_visit_gates(printing->explanation, note_gate, &deciding);
+    printing->deciding = deciding.last;
     html_table_begin(&printing->table, page_get_out(printing->request), "Gates", columns,
                      AS_ARRAY_SIZE(columns));
     as_explain_visit_gates(printing->explanation, print_gate, printing);
     html_table_end(&printing->table);
 }
 
-/* Each line is an item; one that belongs to the line before is set in. */
-static void print_lines(struct as_buf *out, const char *text)
+/* A text whose times in RFC 3339 are shown as all times of a page. */
+static void print_timed_text(const struct api_request *request, const char *text)
 {
+    struct as_buf *out = page_get_out(request);
+    while (*text) {
+        as_wall_time at;
+        const size_t size = strspn(text, "0123456789-:.TZ");
+        const size_t end = size > 0 && text[size - 1] == ':' ? size - 1 : size; /* "...Z: from" */
+        const size_t other = strcspn(text + size, "0123456789");
+        if (end >= strlen("2026-11-20T10:00:00Z") && as_wall_time_parse(text, end, &at) == 0)
+            page_print_time(request, at);
+        else
+            html_text_part(out, text, end);
+        html_text_part(out, text + end, size + other - end);
+        text += size + other;
+    }
+}
+
+/* Each line is an item; one that belongs to the line before is set in. */
+static void print_lines(const struct api_request *request, const char *text)
+{
+    struct as_buf *out = page_get_out(request);
     as_buf_append_str(out, "<ul class=\"plain\">\n");
     while (*text) {
         const size_t size = strcspn(text, "\n");
@@ -217,8 +258,11 @@ static void print_lines(struct as_buf *out, const char *text)
         AS_CLEANUP(as_free_p)
         char *line = as_xstrndup(text + (blanks < size ? blanks : size),
                                  size - (blanks < size ? blanks : size));
-        if (*line)
-            html_element(out, "li", blanks >= 4 ? "set-in" : NULL, line);
+        if (*line) {
+            as_buf_append_str(out, blanks >= 4 ? "<li class=\"set-in\">" : "<li>");
+            print_timed_text(request, line);
+            as_buf_append_str(out, "</li>\n");
+        }
         text += size + (text[size] == '\n');
     }
     as_buf_append_str(out, "</ul>\n");
@@ -243,7 +287,7 @@ static void print_part(void *context, const char *title, const char *text)
     if (strcmp(title, AS_EXPLAIN_GATES) == 0)
         print_gates(printing);
     else
-        print_lines(page_get_out(printing->request), text);
+        print_lines(printing->request, text);
 }
 
 /* Prints the parts; `titles` ends with NULL: those of these titles; NULL: all. */
@@ -264,16 +308,16 @@ static void print_document(const struct api_request *request,
     const char *document = NULL;
     size_t size = 0;
 
-    page_part(request, "The document");
-    as_buf_append_str(out, "<p>Everything that this decision depends on. <code>alertscaler decide"
-                           "</code> computes it again. The whole record is at ");
-    page_link(request, page_get_out(request), "/api/v1/decisions/", id, "the API");
+    page_part(request, "Input");
+    as_buf_append_str(out, "<p>The input of the decision. <code>alertscaler decide</code> computes "
+                           "the decision again. The whole record: ");
+    page_link(request, out, "/api/v1/decisions/", id, "as JSON");
     as_buf_append_str(out, ".</p>\n");
     if (json_scan_find_member(explanation->line, explanation->line_size, "input", &document,
                               &size) &&
         size <= DOCUMENT_MAX) {
         AS_CLEANUP(as_free_p) char *text = as_xstrndup(document, size);
-        as_buf_append_str(out, "<textarea readonly rows=\"8\" aria-label=\"The document\">");
+        as_buf_append_str(out, "<textarea readonly rows=\"8\" aria-label=\"Input\">");
         html_text(out, text);
         as_buf_append_str(out, "</textarea>\n");
     }
@@ -438,6 +482,34 @@ static void print_neighbours(const struct api_request *request,
     as_buf_append_str(page_get_out(request), "</nav>\n");
 }
 
+/* "Goes 4 → 6: the rule slow. The value is 47.1, the goal 40." */
+static void print_summary(const struct api_request *request, const struct kept_decision *decision)
+{
+    struct as_buf *out = page_get_out(request);
+    char size[AS_SIZE_TEXT_SIZE];
+    as_buf_append_str(out, "<p class=\"now\">");
+    if (decision->desired == decision->replicas) {
+        as_buf_printf(out,
+                      "Stays at %s: ", as_unit_print_size(decision->unit, decision->desired, size));
+        html_text(out, as_reason_get_meaning(decision->reason));
+    } else {
+        as_buf_append_str(out, "Goes ");
+        page_print_change(out, decision->unit, decision->replicas, decision->desired);
+        if (decision->rule) {
+            as_buf_append_str(out, ": the rule ");
+            page_link_rule(request, out, decision->rule);
+        }
+        as_buf_append_char(out, '.');
+    }
+    if (decision->has_value)
+        as_buf_printf(out, " The value is %.4g, the goal %.4g.", decision->value, decision->goal);
+    if (decision->failure != AS_REASON_APPLIED) {
+        as_buf_append_str(out, " The action failed: ");
+        html_text(out, as_reason_get_meaning(decision->failure));
+    }
+    as_buf_append_str(out, "</p>\n");
+}
+
 static void page_decision_print_decision(struct api_request *request,
                                          const struct kept_decision *decision,
                                          const struct as_explanation *explanation)
@@ -460,6 +532,7 @@ static void page_decision_print_decision(struct api_request *request,
     }
     print_incident_links(request, decision->target, explanation);
     as_buf_append_str(out, "</p>\n");
+    print_summary(request, decision);
     print_neighbours(request, decision);
     if (computes)
         print_computed(request, decision);

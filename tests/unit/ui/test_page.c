@@ -547,11 +547,19 @@ Test(page, a_decision_is_explained)
     expect(body, "slow wants 6: scale_up by 2");
     expect(body, "<code>combine</code>");
     expect(body, "the bound ahead: min 2, max 20");
-    expect(body, "from 4 to 6: applied");
-    const char *document = strstr(body, "aria-label=\"The document\">");
-    cr_assert(document);
-    expect(document, "{&quot;flags&quot;:");
-    expect(document, "&quot;up&quot;:0.1}");
+    expect(body, "</time>: from 4 to 6: applied");
+    expect(body, "firing since <time class=\"at\" datetime=\"");
+    expect(body, "Goes 4 \u2192 6: the rule <a href=\"/rules/slow\">slow</a>.");
+    expect(body, "<code>combine</code> <span class=\"pill good\">decides</span>");
+    const char *input = strstr(body, "aria-label=\"Input\">");
+    cr_assert(input);
+    expect(input, "{&quot;flags&quot;:");
+    expect(input, "&quot;up&quot;:0.1}");
+    world.mono.us += AS_US_PER_S; /* the target is locked now */
+    notify("Slow", "other");
+    body = ask_decision(get_last_decision(), 200);
+    expect(body, "Stays at 6: The target is locked");
+    expect(body, "<code>cooldown</code> <span class=\"pill good\">decides</span>");
 }
 
 /* The newest decision on checkout; the one before `later`, if it is given. */
@@ -1209,7 +1217,8 @@ Test(page, a_pool_shows_why_nodes_stay)
                                    "\"2026-11-20T10:59:00Z\","
                                    "\"seen\":\"2026-11-20T10:59:45Z\"}]}}");
     const char *body = ask("/groups/checkout", "", 200);
-    expect(body, "spot-2 is unneeded since 2026-11-20T10:59:00Z");
+    expect(body,
+           "spot-2 is unneeded since <time class=\"at\" datetime=\"2026-11-20T10:59:00.000000Z\">");
     expect(body, "a pod may not be evicted");
     expect(body, "<code>unevictable</code>");
     expect(body, "may leave, if its pods fit elsewhere");
