@@ -89,9 +89,9 @@ void page_print_blocked_of(const struct api_request *request, const struct as_ta
 void page_begin_form(const struct api_request *request, const char *path);
 /* Appends the query string that lets a page show the result of an order, and shows it. */
 #define PAGE_REFUSED "refused" /* the parameter with the reason, if the order was refused */
-struct page_refused {         /* all NULL: nothing was refused */
-    const char *form, *field; /* the path of the form; the name of the wrong field, or NULL */
-    const char *typed;        /* all its fields, as in a query string; NULL: too long */
+struct page_refused {          /* all NULL: nothing was refused */
+    const char *form, *field;  /* the path of the form; the name of the wrong field, or NULL */
+    const char *typed;         /* all its fields, as in a query string; NULL: too long */
 };
 void page_append_result(const struct as_http_exchange *exchange, bool is_done, const char *text,
                         const struct page_refused *refused, struct as_buf *url);
