@@ -10,6 +10,9 @@
  * Records are in the order of `seq`. Times may go back by some seconds when the clock is set, so a
  * query by time begins and ends TIME_MARGIN records further out, and checks each time.
  *
+ * Charts of long times read sums: a row of `minute` has what the decisions and actions in one file
+ * say of one target in one minute. It is made of the rows that are added, and goes with its file.
+ *
  * The index may be lost at any time: it is written without a sync of each commit, and emptied when
  * SQLite finds damage.
  *
@@ -28,6 +31,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <jansson.h>
 #include <sqlite3.h>
 
 #include <alertscaler/base/alloc.h>
@@ -38,12 +42,13 @@
 #include <alertscaler/decide/target.h>
 #include <alertscaler/doc/json_scan.h>
 #include <alertscaler/log/log_file.h>
+#include <alertscaler/model/reason.h>
 #include <alertscaler/port/clock.h>
 
 #include "sqlite_memory.h"
 
 #define INDEX_APPLICATION 1098081129 /* "Asci" */
-#define INDEX_VERSION     1
+#define INDEX_VERSION     2
 #define READ_SIZE         ((size_t)256 << 10) /* of one step, unless a line is longer */
 #define STEP_US           (50 * AS_US_PER_MS)
 #define MARK_SIZE         1024 /* first and last bytes that identify a file */
@@ -54,6 +59,7 @@
 #define TIME_MARGIN       5000
 #define PROGRESS_STEPS    2000 /* of SQLite's machine, between checks of the deadline */
 #define TEXTS_MAX         ((size_t)64 << 10) /* of one record */
+#define PROPOSALS_MAX     ((size_t)64 << 10) /* of a longer list, the index has no value */
 
 /* Numbers of kinds in the file. They never change; 0 is none. */
 static const unsigned char stored_kinds[AS_RECORD_KIND_COUNT] = {
@@ -81,6 +87,10 @@ static const char index_schema[] =
     " kind INTEGER NOT NULL, id TEXT NOT NULL, own INTEGER NOT NULL, rule INTEGER, reason INTEGER,"
     " direction INTEGER, before INTEGER, after INTEGER, would INTEGER, file INTEGER NOT NULL,"
     " at INTEGER NOT NULL, size INTEGER NOT NULL, PRIMARY KEY(target,seq)) WITHOUT ROWID;"
+    "CREATE TABLE minute(target INTEGER NOT NULL, minute INTEGER NOT NULL, file INTEGER NOT NULL,"
+    " first_at INTEGER, last_at INTEGER, first INTEGER, last INTEGER, least INTEGER, most INTEGER,"
+    " value_at INTEGER, rule INTEGER, value REAL, goal REAL, actions INTEGER NOT NULL,"
+    " failures INTEGER NOT NULL, PRIMARY KEY(target,minute,file)) WITHOUT ROWID;"
     "CREATE TABLE rule_target(rule INTEGER NOT NULL, target INTEGER NOT NULL,"
     " PRIMARY KEY(rule,target)) WITHOUT ROWID;";
 
@@ -109,6 +119,9 @@ enum statement {
     RECORD_LAST,
     PLACE_INSERT,
     PLACE_FORGET,
+    MINUTE_ADD,
+    MINUTE_FORGET,
+    MINUTE_FIND,
     RULE_TARGET_INSERT,
     RULE_TARGET_HAS,
     RULE_TARGET_PRUNE,
@@ -116,6 +129,9 @@ enum statement {
     SEQ_FIRST,
     SEQ_LAST,
     TIME_FROM_SEQ,
+    TIME_FIRST,
+    TIME_LAST,
+    WORD_TEXT,
     STATEMENT_COUNT
 };
 
@@ -156,6 +172,31 @@ static const char *const statements[STATEMENT_COUNT] = {
                      " SELECT ?1,seq,time,kind,id,target,rule,reason,direction,before,after,would,"
                      "file,at,size FROM record WHERE seq=?2",
     [PLACE_FORGET] = "DELETE FROM place WHERE target=?1 AND seq BETWEEN ?2 AND ?3",
+    /* Times are distances from the begin of the minute; their order decides, not that of lines. */
+    [MINUTE_ADD] =
+        "INSERT INTO minute(target,minute,file,first_at,last_at,first,last,least,most,value_at,"
+        "rule,value,goal,actions,failures) VALUES(?1,?2,?3,?4,?4,?5,?5,?5,?5,?6,?7,?8,?9,?10,?11)"
+        " ON CONFLICT(target,minute,file) DO UPDATE SET"
+        " first=CASE WHEN first_at IS NULL OR excluded.first_at<first_at THEN excluded.first"
+        " ELSE first END,"
+        "last=CASE WHEN last_at IS NULL OR excluded.last_at>=last_at THEN excluded.last"
+        " ELSE last END,"
+        "least=coalesce(min(least,excluded.least),least,excluded.least),"
+        "most=coalesce(max(most,excluded.most),most,excluded.most),"
+        "first_at=coalesce(min(first_at,excluded.first_at),first_at,excluded.first_at),"
+        "last_at=coalesce(max(last_at,excluded.last_at),last_at,excluded.last_at),"
+        "rule=CASE WHEN value_at IS NULL OR excluded.value_at>=value_at THEN excluded.rule"
+        " ELSE rule END,"
+        "value=CASE WHEN value_at IS NULL OR excluded.value_at>=value_at THEN excluded.value"
+        " ELSE value END,"
+        "goal=CASE WHEN value_at IS NULL OR excluded.value_at>=value_at THEN excluded.goal"
+        " ELSE goal END,"
+        "value_at=coalesce(max(value_at,excluded.value_at),value_at,excluded.value_at),"
+        "actions=actions+excluded.actions,failures=failures+excluded.failures",
+    [MINUTE_FORGET] = "DELETE FROM minute WHERE target=?1 AND minute BETWEEN ?2 AND ?3 AND file=?4",
+    [MINUTE_FIND] = "SELECT minute,first_at,last_at,first,last,least,most,value_at,rule,value,goal,"
+                    "actions,failures FROM minute WHERE target=?1 AND minute<=?2"
+                    " ORDER BY minute DESC",
     [RULE_TARGET_INSERT] = "INSERT OR IGNORE INTO rule_target(rule,target) VALUES(?1,?2)",
     [RULE_TARGET_HAS] = "SELECT 1 FROM rule_target WHERE rule=?1 AND target=?2",
     [RULE_TARGET_PRUNE] = "DELETE FROM rule_target WHERE NOT EXISTS(SELECT 1 FROM place WHERE "
@@ -165,6 +206,9 @@ static const char *const statements[STATEMENT_COUNT] = {
     [SEQ_FIRST] = "SELECT min(seq) FROM record",
     [SEQ_LAST] = "SELECT max(seq) FROM record",
     [TIME_FROM_SEQ] = "SELECT time FROM record WHERE seq>=?1 ORDER BY seq LIMIT 1",
+    [TIME_FIRST] = "SELECT min(time) FROM record WHERE seq BETWEEN ?1 AND ?2 AND file=?3",
+    [TIME_LAST] = "SELECT max(time) FROM record WHERE seq BETWEEN ?1 AND ?2 AND file=?3",
+    [WORD_TEXT] = "SELECT text FROM word WHERE number=?1",
 };
 
 struct log_part { /* a file of the log, as last scanned */
@@ -784,6 +828,10 @@ struct parsed_record {
     int64_t numbers[NUMBER_COUNT];
     size_t targets_at[TARGETS_MAX]; /* ids of an incident's targets */
     size_t target_count;
+    struct json_part { /* of the line */
+        const char *bytes;
+        size_t size;
+    } proposals, results; /* lists of a decision: `input.proposals` and `output.proposals` */
 };
 
 static const char *parsed_find(const struct parsed_record *parsed, enum record_text text)
@@ -817,12 +865,20 @@ static bool scan_has_name(const struct json_scan *scan, const char *name)
     return scan->text_size == strlen(name) && memcmp(scan->text, name, scan->text_size) == 0;
 }
 
+enum record_part { IN_OTHER, IN_INPUT, IN_OUTPUT, IN_TARGETS };
+
+static struct json_part *parsed_get_list(struct parsed_record *parsed, enum record_part parent)
+{
+    return parent == IN_INPUT ? &parsed->proposals : parent == IN_OUTPUT ? &parsed->results : NULL;
+}
+
 /* Reads the members of one line. False: it is no record. */
 static bool record_parse(struct json_scan *scan, const char *line, size_t size,
                          struct parsed_record *parsed)
 {
-    enum { IN_OTHER, IN_OUTPUT, IN_TARGETS } parent = IN_OTHER;
+    enum record_part parent = IN_OTHER;
     const struct record_member *member = NULL;
+    struct json_part *list = NULL; /* which is open, or begins with the next token */
     const char *name_end = line;
     bool is_target = false;
     enum json_token token;
@@ -837,11 +893,16 @@ static bool record_parse(struct json_scan *scan, const char *line, size_t size,
         if (token == JSON_TOKEN_NAME) {
             name_end = scan->at;
             if (scan->depth == 1)
-                parent = scan_has_name(scan, "output")    ? IN_OUTPUT
+                parent = scan_has_name(scan, "input")     ? IN_INPUT
+                         : scan_has_name(scan, "output")  ? IN_OUTPUT
                          : scan_has_name(scan, "targets") ? IN_TARGETS
                                                           : IN_OTHER;
             if (scan->depth == 1 || (scan->depth == 2 && parent == IN_OUTPUT))
                 member = find_record_member(scan->depth == 2, scan->text, scan->text_size);
+            if (scan->depth <= 2)
+                list = scan->depth == 2 && scan_has_name(scan, "proposals")
+                           ? parsed_get_list(parsed, parent)
+                           : NULL;
             is_target = scan->depth == 3 && parent == IN_TARGETS && scan_has_name(scan, "target");
             scan->wants_text = (member && member->text >= 0) || is_target;
         } else if (token == JSON_TOKEN_STRING && known && known->text >= 0) {
@@ -849,6 +910,11 @@ static bool record_parse(struct json_scan *scan, const char *line, size_t size,
             parsed->at[known->text] = parsed_keep(parsed, scan);
         } else if (token == JSON_TOKEN_STRING && was_target && parsed->target_count < TARGETS_MAX) {
             parsed->targets_at[parsed->target_count++] = parsed_keep(parsed, scan);
+        } else if (token == JSON_TOKEN_ARRAY && list && scan->depth == 3) {
+            list->bytes = scan->at - 1;
+        } else if (token == JSON_TOKEN_CLOSE && list && list->bytes && scan->depth == 2) {
+            list->size = (size_t)(scan->at - list->bytes);
+            list = NULL;
         } else if (token == JSON_TOKEN_OTHER && known && known->number >= 0) {
             /* canonical: a colon and no white space */
             parsed->has_number[known->number] =
@@ -939,6 +1005,77 @@ struct line_place {
     uint64_t at, size;
 };
 
+/* The value and the goal of the proposal that won, if its goal is a value. */
+static bool parsed_find_value(const struct parsed_record *parsed, const char *rule,
+                              double *value_out, double *goal_out)
+{
+    static const char track[] = "\"track\":";
+    const struct json_part *part = &parsed->proposals;
+    json_t *proposals, *results, *proposal;
+    bool is_found = false;
+    size_t i;
+    if (as_str_is_empty(rule) || part->size == 0 || part->size > PROPOSALS_MAX ||
+        parsed->results.size > PROPOSALS_MAX ||
+        !memmem(part->bytes, part->size, track, sizeof(track) - 1))
+        return false;
+    proposals = json_loadb(part->bytes, part->size, 0, NULL);
+    results = json_loadb(parsed->results.bytes, parsed->results.size, 0, NULL);
+    json_array_foreach(proposals, i, proposal)
+    {
+        const json_t *goals = json_object_get(json_object_get(proposal, "action"), "track");
+        const json_t *goal = json_object_get(goals, "value");
+        const json_t *value = json_object_get(json_array_get(results, i), "value");
+        goal = goal ? goal : json_object_get(goals, "average_value");
+        value = value ? value : json_object_get(proposal, "value");
+        is_found = as_str_equal(json_string_value(json_object_get(proposal, "rule")), rule) &&
+                   json_is_number(goal) && json_is_number(value);
+        if (!is_found)
+            continue;
+        *value_out = json_number_value(value);
+        *goal_out = json_number_value(goal);
+        break;
+    }
+    json_decref(results);
+    json_decref(proposals);
+    return is_found;
+}
+
+static int64_t get_minute(int64_t time)
+{
+    return time / AS_US_PER_MIN - (time % AS_US_PER_MIN < 0);
+}
+
+/* A decision or an action that was added before. */
+static int index_add_minute(struct as_log_index *index, const struct parsed_record *parsed,
+                            enum as_record_kind kind, as_wall_time time, int64_t target,
+                            int64_t rule, int64_t file, struct as_error *error)
+{
+    const bool is_action = kind == AS_RECORD_ACTION;
+    const int64_t minute = get_minute(time.us), at = time.us - minute * AS_US_PER_MIN;
+    const enum record_number size = is_action ? NUMBER_TO : NUMBER_OUTPUT_REPLICAS;
+    const bool is_applied = is_action && as_str_equal(parsed_find(parsed, TEXT_OUTCOME),
+                                                      as_reason_get_word(AS_REASON_APPLIED));
+    sqlite3_stmt *add = index->statements[MINUTE_ADD];
+    double value, goal;
+    index_bind(index, MINUTE_ADD, 1, target);
+    index_bind(index, MINUTE_ADD, 2, minute);
+    index_bind(index, MINUTE_ADD, 3, file);
+    if (parsed->has_number[size] && (is_applied || !is_action)) {
+        index_bind(index, MINUTE_ADD, 4, at);
+        index_bind(index, MINUTE_ADD, 5, parsed->numbers[size]);
+    }
+    if (!is_action &&
+        parsed_find_value(parsed, parsed_find(parsed, TEXT_OUTPUT_RULE), &value, &goal)) {
+        index_bind(index, MINUTE_ADD, 6, at);
+        index_bind(index, MINUTE_ADD, 7, rule);
+        (void)sqlite3_bind_double(add, 8, value);
+        (void)sqlite3_bind_double(add, 9, goal);
+    }
+    index_bind(index, MINUTE_ADD, 10, is_action);
+    index_bind(index, MINUTE_ADD, 11, is_action && !is_applied);
+    return index_run(index, MINUTE_ADD, error);
+}
+
 static int index_add_parsed(struct as_log_index *index, const struct parsed_record *parsed,
                             enum as_record_kind kind, as_wall_time time,
                             const struct line_place *place, struct as_error *error)
@@ -990,8 +1127,11 @@ static int index_add_parsed(struct as_log_index *index, const struct parsed_reco
     index_bind(index, RECORD_INSERT, 14, (int64_t)place->at);
     index_bind(index, RECORD_INSERT, 15, (int64_t)place->size);
     status = index_run(index, RECORD_INSERT, error);
+    const bool is_new = status == 0 && sqlite3_changes(index->db) > 0; /* not in two files */
     for (size_t i = 0; status == 0 && i < target_count; i++)
         status = index_add_place(index, targets[i], seq, rule, error);
+    if (is_new && status == 0 && target_count > 0 && (is_decision || kind == AS_RECORD_ACTION))
+        status = index_add_minute(index, parsed, kind, time, targets[0], rule, place->file, error);
     return status;
 }
 
@@ -1196,6 +1336,27 @@ static bool part_has_more(const struct log_part *part)
     return part->done < part->size && part->read < part->size;
 }
 
+/* The earliest and the latest time of records of a file; unchanged: there are none. */
+static int index_find_times(struct as_log_index *index, int64_t file, int64_t first, int64_t last,
+                            int64_t times_out[2], struct as_error *error)
+{
+    const enum statement finds[] = {TIME_FIRST, TIME_LAST};
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < AS_ARRAY_SIZE(finds); i++) {
+        sqlite3_stmt *find = index->statements[finds[i]];
+        index_bind(index, finds[i], 1, first);
+        index_bind(index, finds[i], 2, last);
+        index_bind(index, finds[i], 3, file);
+        if (sqlite3_step(find) != SQLITE_ROW)
+            status = index_fail(index, "read", error);
+        else if (sqlite3_column_type(find, 0) != SQLITE_NULL)
+            times_out[i] = sqlite3_column_int64(find, 0);
+        sqlite3_reset(find);
+        sqlite3_clear_bindings(find);
+    }
+    return status;
+}
+
 /* Forgets some records of a file that is gone. `is_done_out`: there is no such file. */
 static int index_forget(struct as_log_index *index, bool *is_done_out, struct as_error *error)
 {
@@ -1222,6 +1383,9 @@ static int index_forget(struct as_log_index *index, bool *is_done_out, struct as
     const bool is_last = status == 1;
     end = is_last ? last : end - 1;
     status = status == 1 ? 0 : status;
+    int64_t times[2] = {0, -AS_US_PER_MIN}; /* of no minute */
+    if (status == 0)
+        status = index_find_times(index, number, first, end, times, error);
     sqlite3_stmt *targets = index->statements[TARGET_ALL];
     int step = SQLITE_DONE;
     while (status == 0 && (step = sqlite3_step(targets)) == SQLITE_ROW) {
@@ -1229,6 +1393,12 @@ static int index_forget(struct as_log_index *index, bool *is_done_out, struct as
         index_bind(index, PLACE_FORGET, 2, first);
         index_bind(index, PLACE_FORGET, 3, end);
         status = index_run(index, PLACE_FORGET, error);
+        index_bind(index, MINUTE_FORGET, 1, sqlite3_column_int64(targets, 0));
+        index_bind(index, MINUTE_FORGET, 2, get_minute(times[0]));
+        index_bind(index, MINUTE_FORGET, 3, get_minute(times[1]));
+        index_bind(index, MINUTE_FORGET, 4, number);
+        if (status == 0)
+            status = index_run(index, MINUTE_FORGET, error);
     }
     if (status == 0 && step != SQLITE_DONE)
         status = index_fail(index, "read", error);
@@ -1640,6 +1810,14 @@ static int index_find(struct as_log_index *index, const struct as_log_query *que
     return status;
 }
 
+/* Returns the status; -EBADMSG: the index is empty now, and is built again. */
+static int index_rebuild_after_query(struct as_log_index *index, int status, struct as_error *error)
+{
+    if (status == -EBADMSG && index_rebuild_if_damaged(index, status, error) == 0)
+        as_error_set(error, "the index of the action log was damaged and is built again");
+    return status;
+}
+
 static int index_find_safely(struct as_log_index *index, const struct as_log_query *query,
                              int64_t only_seq, struct as_error *error)
 {
@@ -1648,18 +1826,92 @@ static int index_find_safely(struct as_log_index *index, const struct as_log_que
     if (status == 0)
         status = index_find(index, query, only_seq, error);
     index->deadline = AS_MONO_NEVER;
-    if (status == -EBADMSG) {
-        const int again = index_rebuild_if_damaged(index, status, error);
-        if (again == 0)
-            as_error_set(error, "the index of the action log was damaged and is built again");
-    }
-    return status;
+    return index_rebuild_after_query(index, status, error);
 }
 
 int as_log_index_find(struct as_log_index *index, const struct as_log_query *query,
                       struct as_error *error)
 {
     return index_find_safely(index, query, 0, error);
+}
+
+/* Reads a number's word, unless it is the present one. "": none. */
+static int index_read_word(struct as_log_index *index, int64_t number, int64_t *present,
+                           struct as_buf *text, struct as_error *error)
+{
+    sqlite3_stmt *find = index->statements[WORD_TEXT];
+    if (number == *present)
+        return 0;
+    index_bind(index, WORD_TEXT, 1, number);
+    const int code = sqlite3_step(find);
+    as_buf_clear(text);
+    as_buf_append_str(text, code == SQLITE_ROW ? column_text(find, 0) : "");
+    sqlite3_reset(find);
+    *present = number;
+    return code == SQLITE_ROW || code == SQLITE_DONE ? 0 : index_fail(index, "read", error);
+}
+
+static void minute_fill(sqlite3_stmt *from, const char *rule, struct as_log_minute *minute_out)
+{
+    const int64_t begin = sqlite3_column_int64(from, 0) * AS_US_PER_MIN;
+    *minute_out = (struct as_log_minute){
+        .has_size = sqlite3_column_type(from, 1) != SQLITE_NULL,
+        .first_at = {begin + sqlite3_column_int64(from, 1)},
+        .last_at = {begin + sqlite3_column_int64(from, 2)},
+        .first = sqlite3_column_int(from, 3),
+        .last = sqlite3_column_int(from, 4),
+        .least = sqlite3_column_int(from, 5),
+        .most = sqlite3_column_int(from, 6),
+        .has_value = sqlite3_column_type(from, 7) != SQLITE_NULL,
+        .value_at = {begin + sqlite3_column_int64(from, 7)},
+        .rule = rule,
+        .value = sqlite3_column_double(from, 9),
+        .goal = sqlite3_column_double(from, 10),
+        .actions = (uint32_t)sqlite3_column_int64(from, 11),
+        .failures = (uint32_t)sqlite3_column_int64(from, 12),
+    };
+}
+
+static int index_visit_minutes(struct as_log_index *index, const struct as_log_minutes *query,
+                               int64_t target, struct as_error *error)
+{
+    sqlite3_stmt *find = index->statements[MINUTE_FIND];
+    struct as_buf rule = AS_BUF_INIT_OPEN(TEXTS_MAX);
+    int64_t present = -1;
+    int code = SQLITE_DONE, status = 0;
+    index_bind(index, MINUTE_FIND, 1, target);
+    index_bind(index, MINUTE_FIND, 2, get_minute(query->until.us));
+    while (status == 0 && (code = sqlite3_step(find)) == SQLITE_ROW) {
+        struct as_log_minute minute;
+        status = index_read_word(index, sqlite3_column_int64(find, 8), &present, &rule, error);
+        minute_fill(find, rule.size > 0 ? rule.data : "", &minute);
+        if (status == 0 && !query->on_minute(query->context, &minute))
+            break;
+    }
+    if (status == 0 && code != SQLITE_DONE && code != SQLITE_ROW)
+        status = index_fail(index, "read", error);
+    sqlite3_reset(find);
+    as_buf_deinit(&rule);
+    return status;
+}
+
+int as_log_index_visit_minutes(struct as_log_index *index, const struct as_log_minutes *query,
+                               struct as_error *error)
+{
+    const struct as_log_query wanted = {.target = query->target};
+    struct search *search = as_xcalloc(1, sizeof(*search));
+    int status = index->db ? 0 : index_open_db(index, error);
+    index->deadline = query->deadline;
+    search->index = index;
+    search->query = &wanted;
+    if (status == 0)
+        status = search_find_targets(search, error);
+    for (size_t i = 0; status == 0 && i < search->target_count; i++)
+        status = index_visit_minutes(index, query, search->targets[i], error);
+    index->deadline = AS_MONO_NEVER;
+    search_deinit(search);
+    free(search);
+    return index_rebuild_after_query(index, status, error);
 }
 
 int as_log_index_visit_targets(struct as_log_index *index,

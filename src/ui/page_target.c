@@ -272,15 +272,27 @@ static void print_notes(const struct api_request *request, const struct as_targe
 }
 
 /*
- * What the index of the action log knows of the time before the history in memory: sizes, actions
- * and interruptions. Its thread reads them, while the page waits; then the page is answered again
- * with them. The job has copies of all that it uses. The index finds the newest records first, so
- * what is missing in the end is old.
+ * What the index of the action log knows of the time before the history in memory: sizes, actions,
+ * interruptions and values. Its thread reads them, while the page waits; then the page is answered
+ * again with them. The job has copies of all that it uses. The index finds the newest records
+ * first, so what is missing in the end is old.
+ *
+ * The sizes of a long range come from the index's sums of minutes, and not from each decision. The
+ * sums are merged into stretches, two pixels wide, with what a chart can show: the first, smallest,
+ * largest and last size, and the last value.
  */
 
 #define OLDER_POINTS_MAX  20000 /* steps of the size */
 #define OLDER_BREAKS_MAX  1000  /* starts and stops */
 #define OLDER_DEADLINE_US (2 * AS_US_PER_S)
+#define STRETCHES_MAX     480 /* of a chart */
+
+struct older_stretch {
+    bool has_size, has_value;
+    int64_t first_at, last_at; /* of sizes */
+    int32_t first, last, least, most;
+    struct as_chart_value value;
+};
 
 struct older_break {
     int64_t seq, at;
@@ -291,10 +303,16 @@ struct page_older {
     struct as_api *api;
     struct as_http_exchange *exchange;
     const char *rest; /* of the exchange's path */
-    char *who, *target;
-    int64_t from, until; /* `until`: from then on memory knows */
-    bool is_partial;     /* records may be missing: the index is not complete */
-    bool is_broken;      /* the index cannot be read, or not in time */
+    struct api_reader reader;
+    char *target, *target_name;
+    char *rule;             /* of the values: of those in memory, or the last one; NULL: none */
+    int64_t from, until;    /* `until`: from then on memory knows */
+    int64_t width;          /* of a stretch */
+    bool is_long;           /* the line is made from sums */
+    bool is_partial;        /* records may be missing: the index is not complete */
+    bool is_broken;         /* the index cannot be read, or not in time */
+    uint32_t all, failures; /* actions, and those that failed, also those that are not shown */
+    struct older_stretch stretches[STRETCHES_MAX];
     struct as_timeline line;
     struct as_history_action actions[AS_HISTORY_MARKS_MAX]; /* in the end in the order of time */
     size_t action_count;
@@ -311,9 +329,11 @@ static void older_free(struct page_older *older)
     for (size_t i = 0; i < older->action_count; i++)
         free((char *)(uintptr_t)older->actions[i].rule);
     as_timeline_deinit(&older->line);
+    api_reader_deinit(&older->reader);
     free(older->points);
-    free(older->who);
     free(older->target);
+    free(older->target_name);
+    free(older->rule);
     free(older);
 }
 
@@ -389,6 +409,101 @@ static bool older_on_row(void *context, const struct as_log_row *row)
            row->time.us >= older->from;
 }
 
+/* Of a long range. */
+static bool older_on_action(void *context, const struct as_log_row *row)
+{
+    struct page_older *older = context;
+    enum as_reason outcome;
+    if (row->time.us < older->until && row->has_to &&
+        as_reason_find(row->reason ? row->reason : "", &outcome))
+        older_add_action(older, row, outcome);
+    return older->action_count < AS_HISTORY_MARKS_MAX;
+}
+
+static struct older_stretch *older_find_stretch(struct page_older *older, int64_t at)
+{
+    const int64_t number = at < older->from ? 0 : (at - older->from) / older->width;
+    return &older->stretches[number < STRETCHES_MAX ? number : STRETCHES_MAX - 1];
+}
+
+static void older_add_sizes(struct page_older *older, const struct as_log_minute *minute)
+{
+    struct older_stretch *stretch = older_find_stretch(older, minute->last_at.us);
+    const bool is_new = !stretch->has_size;
+    stretch->has_size = true;
+    if (is_new || minute->first_at.us < stretch->first_at) {
+        stretch->first_at = minute->first_at.us;
+        stretch->first = minute->first;
+    }
+    if (is_new || minute->last_at.us > stretch->last_at) {
+        stretch->last_at = minute->last_at.us;
+        stretch->last = minute->last;
+    }
+    stretch->least = is_new || minute->least < stretch->least ? minute->least : stretch->least;
+    stretch->most = is_new || minute->most > stretch->most ? minute->most : stretch->most;
+}
+
+/* The values are those of one rule, which the reader may see. */
+static void older_add_value(struct page_older *older, const struct as_log_minute *minute)
+{
+    const struct as_view *view = &older->reader.request.view;
+    struct older_stretch *stretch = older_find_stretch(older, minute->value_at.us);
+    if (minute->value_at.us < older->from || minute->value_at.us >= older->until ||
+        stretch->has_value || (older->rule && strcmp(older->rule, minute->rule) != 0) ||
+        !as_scope_allows(view->scopes, view->scope_count, older->reader.request.who, minute->rule,
+                         older->target_name, older->target))
+        return;
+    if (!older->rule)
+        older->rule = as_xstrdup(minute->rule);
+    stretch->has_value = true;
+    stretch->value = (struct as_chart_value){minute->value_at.us, minute->value, minute->goal};
+}
+
+/* The last minute with a size is one from before the range, as in older_on_row. */
+static bool older_on_minute(void *context, const struct as_log_minute *minute)
+{
+    struct page_older *older = context;
+    if (older->is_long && minute->has_size && minute->first_at.us < older->until)
+        older_add_sizes(older, minute);
+    if (minute->has_value)
+        older_add_value(older, minute);
+    if (!minute->has_size || minute->last_at.us >= older->from) {
+        older->all += minute->actions;
+        older->failures += minute->failures;
+    }
+    return !minute->has_size || minute->last_at.us >= older->from;
+}
+
+/* No size is known from a start or stop on, if the next size is later. */
+static void older_add_breaks_until(struct page_older *older, int64_t after, int64_t until)
+{
+    while (older->break_count > 0 && older->breaks[older->break_count - 1].at < until) {
+        const int64_t at = older->breaks[--older->break_count].at;
+        if (at > after)
+            as_timeline_add(&older->line, at < older->from ? older->from : at, AS_TIMELINE_UNKNOWN);
+    }
+}
+
+static void older_join_stretches(struct page_older *older)
+{
+    int64_t last_at = INT64_MIN;
+    for (size_t i = 0; i < STRETCHES_MAX; i++) {
+        const struct older_stretch *stretch = &older->stretches[i];
+        if (!stretch->has_size)
+            continue;
+        const int64_t third = (stretch->last_at - stretch->first_at) / 3;
+        const bool rises = stretch->last > stretch->first;
+        const int64_t at = stretch->first_at < older->from ? older->from : stretch->first_at;
+        older_add_breaks_until(older, last_at, stretch->first_at);
+        as_timeline_add(&older->line, at, stretch->first);
+        as_timeline_add(&older->line, at + third, rises ? stretch->least : stretch->most);
+        as_timeline_add(&older->line, at + 2 * third, rises ? stretch->most : stretch->least);
+        last_at = stretch->last_at;
+        as_timeline_add(&older->line, last_at < older->from ? older->from : last_at, stretch->last);
+    }
+    older_add_breaks_until(older, last_at, INT64_MAX);
+}
+
 /* The oldest first. */
 static void older_turn(struct page_older *older)
 {
@@ -399,6 +514,8 @@ static void older_turn(struct page_older *older)
         older->actions[k] = older->actions[i];
         older->actions[i] = action;
     }
+    if (older->is_long)
+        older_join_stretches(older);
 }
 
 static void older_run(struct as_log_history_job *job, const struct as_log_history_view *view)
@@ -412,12 +529,27 @@ static void older_run(struct as_log_history_job *job, const struct as_log_histor
         .context = older,
         .deadline = {as_time_add(as_system_clock.get_mono(&as_system_clock).us, OLDER_DEADLINE_US)},
     };
+    const struct as_log_minutes minutes = {
+        .target = older->target,
+        .until = {older->until},
+        .on_minute = older_on_minute,
+        .context = older,
+        .deadline = query.deadline,
+    };
     int status = view->index ? as_log_index_find(view->index, &query, &error) : -EIO;
-    query.kinds = 1U << AS_RECORD_DECISION | 1U << AS_RECORD_ACTION;
     query.target = older->target;
-    query.on_row = older_on_row;
+    if (older->is_long) {
+        query.kinds = 1U << AS_RECORD_ACTION;
+        query.since = (as_maybe_time){true, {older->from}};
+        query.on_row = older_on_action;
+    } else {
+        query.kinds = 1U << AS_RECORD_DECISION | 1U << AS_RECORD_ACTION;
+        query.on_row = older_on_row;
+    }
     if (status == 0)
         status = as_log_index_find(view->index, &query, &error);
+    if (status == 0)
+        status = as_log_index_visit_minutes(view->index, &minutes, &error);
     older->is_broken = status != 0;
     older->is_partial = !view->state.is_current || *view->problem;
     older_turn(older);
@@ -429,7 +561,8 @@ static void older_show(struct as_log_history_job *job)
                                                     page_answer_unchanged};
     struct page_older *older = (struct page_older *)job;
     older->api->older = older;
-    as_api_answer(older->api, older->exchange, &endpoint, older->rest, older->who, NULL);
+    as_api_answer(older->api, older->exchange, &endpoint, older->rest, older->reader.request.who,
+                  NULL);
     older->api->older = NULL;
     older_free(older);
 }
@@ -443,6 +576,58 @@ static as_wall_time find_first_known(const struct as_timeline *line, const struc
     return i < line->count ? (as_wall_time){line->points[i].at} : range->to;
 }
 
+/* The values of one rule: the one that has won last among those that may be seen. */
+struct chart_values {
+    struct as_chart_value items[VALUES_MAX + STRETCHES_MAX]; /* the latest, ascending by time */
+    size_t count;
+    const char *rule;
+};
+
+static void find_chart_values(const struct api_request *request,
+                              const struct as_target_view *target, as_wall_time from,
+                              as_wall_time to, struct chart_values *values_out)
+{
+    struct as_chart_value *items = values_out->items;
+    const struct kept_decision *decision;
+    size_t count = 0;
+    values_out->rule = NULL;
+    TAILQ_FOREACH (decision, &request->api->decisions, next) {
+        if (count == VALUES_MAX || decision->at.us < from.us)
+            break;
+        if (!decision->has_value || decision->at.us > to.us ||
+            !as_target_is_same(target->id, decision->target) ||
+            (values_out->rule && strcmp(values_out->rule, decision->rule) != 0) ||
+            !page_may_see_rule(request, decision->rule, target->name, target->id))
+            continue;
+        values_out->rule = decision->rule;
+        items[VALUES_MAX - ++count] =
+            (struct as_chart_value){decision->at.us, decision->value, decision->goal};
+    }
+    memmove(items, items + VALUES_MAX - count, count * sizeof(*items));
+    values_out->count = count;
+}
+
+/* Puts the values of the time before memory in front, if they are of the same rule. */
+static void extend_chart_values(const struct page_older *older, int64_t from,
+                                struct chart_values *values)
+{
+    struct as_chart_value items[STRETCHES_MAX];
+    size_t count = 0;
+    if (!older->rule || (values->rule && strcmp(values->rule, older->rule) != 0))
+        return;
+    for (size_t i = 0; i < STRETCHES_MAX; i++) {
+        const struct older_stretch *stretch = &older->stretches[i];
+        if (stretch->has_value && stretch->value.at >= from &&
+            (values->count == 0 || stretch->value.at < values->items[0].at))
+            items[count++] = stretch->value;
+    }
+    memmove(values->items + count, values->items, values->count * sizeof(*items));
+    memcpy(values->items, items, count * sizeof(*items));
+    values->count += count;
+    if (count > 0)
+        values->rule = older->rule;
+}
+
 /* True: the page waits for what the index knows of the range before memory. */
 static bool page_waits_for_older(struct api_request *request, const struct as_target_view *target,
                                  const struct page_range *range)
@@ -450,6 +635,7 @@ static bool page_waits_for_older(struct api_request *request, const struct as_ta
     const struct as_view *view = &request->view;
     struct as_api *api = request->api;
     struct as_timeline line;
+    struct chart_values values;
     if (!api->history_log || api->older || request->note ||
         range->from.us >= view->wall.us - AS_HISTORY_SPAN_US)
         return false;
@@ -459,17 +645,22 @@ static bool page_waits_for_older(struct api_request *request, const struct as_ta
     if (known.us == range->from.us)
         return false;
     struct page_older *older = as_xcalloc(1, sizeof(*older));
-    older->job.is_narrowed = !as_scope_is_whole(view->scopes, view->scope_count, request->who);
+    find_chart_values(request, target, known, range->to, &values);
+    api_reader_init(&older->reader, request);
+    older->job.is_narrowed = !older->reader.is_whole;
     older->job.run = older_run;
     older->job.done = older_show;
     older->job.drop = older_drop;
     older->api = api;
     older->exchange = request->exchange;
     older->rest = request->rest;
-    older->who = as_xstrdup(request->who);
     older->target = as_xstrdup(target->id);
+    older->target_name = as_xstrdup(target->name);
+    older->rule = values.rule ? as_xstrdup(values.rule) : NULL;
     older->from = range->from.us;
     older->until = known.us;
+    older->width = (range->to.us - range->from.us) / STRETCHES_MAX + 1;
+    older->is_long = range->to.us - range->from.us > AS_HISTORY_SPAN_US;
     if (as_log_history_submit(api->history_log, &older->job))
         return true;
     older_free(older);
@@ -499,6 +690,16 @@ static void print_older(const struct api_request *request, const struct page_old
         page_print_time(request, (as_wall_time){older->until});
         as_buf_append_str(out, " is from the action log: it has no alerts and locks.");
     }
+    if (older->is_long) {
+        as_buf_append_str(out, " It shows the smallest and the largest size of each ");
+        page_print_span(out, older->width);
+        as_buf_append_char(out, '.');
+    }
+    if (older->action_count == AS_HISTORY_MARKS_MAX && older->all > AS_HISTORY_MARKS_MAX)
+        as_buf_printf(out,
+                      " Of %" PRIu32 " actions in this time, %" PRIu32
+                      " failed; the chart has the last ones.",
+                      older->all, older->failures);
     if (older->is_broken)
         as_buf_append_str(out, " The action log could not be read to the end.");
     else if (older->is_partial)
@@ -525,37 +726,6 @@ static void print_known(const struct api_request *request, as_wall_time known,
     as_buf_append_str(out, "</p>\n");
 }
 
-/* The values of one rule: the one that has won last among those that may be seen. */
-struct chart_values {
-    struct as_chart_value items[VALUES_MAX]; /* the latest, ascending by time */
-    size_t count;
-    const char *rule;
-};
-
-static void find_chart_values(const struct api_request *request,
-                              const struct as_target_view *target, as_wall_time from,
-                              as_wall_time to, struct chart_values *values_out)
-{
-    struct as_chart_value *items = values_out->items;
-    const struct kept_decision *decision;
-    size_t count = 0;
-    values_out->rule = NULL;
-    TAILQ_FOREACH (decision, &request->api->decisions, next) {
-        if (count == VALUES_MAX || decision->at.us < from.us)
-            break;
-        if (!decision->has_value || decision->at.us > to.us ||
-            !as_target_is_same(target->id, decision->target) ||
-            (values_out->rule && strcmp(values_out->rule, decision->rule) != 0) ||
-            !page_may_see_rule(request, decision->rule, target->name, target->id))
-            continue;
-        values_out->rule = decision->rule;
-        items[VALUES_MAX - ++count] =
-            (struct as_chart_value){decision->at.us, decision->value, decision->goal};
-    }
-    memmove(items, items + VALUES_MAX - count, count * sizeof(*items));
-    values_out->count = count;
-}
-
 static void print_chart(const struct api_request *request, const struct as_target_view *target,
                         const struct page_range *range)
 {
@@ -579,6 +749,9 @@ static void print_chart(const struct api_request *request, const struct as_targe
     const as_wall_time known = find_first_known(&chart.line, range);
     const as_wall_time from = get_chart_start(known, range);
     find_chart_values(request, target, from, range->to, &values);
+    const size_t value_count = values.count;
+    if (older)
+        extend_chart_values(older, from.us, &values);
     if (has_schedules)
         as_chart_bounds_fill(&bounds, target->config, from.us, range->to.us);
     for (size_t i = 0; i < AS_ARRAY_SIZE(sizes); i++) {
@@ -609,7 +782,13 @@ static void print_chart(const struct api_request *request, const struct as_targe
     if (values.count > 0) {
         as_buf_append_str(out, "<p class=\"dim\">The value is the one of ");
         page_link_rule(request, out, values.rule);
-        as_buf_append_str(out, " at its decisions, as far as memory has them.</p>\n");
+        as_buf_append_str(out, values.count > value_count
+                                   ? " at its decisions: before memory, the last one of each "
+                                   : " at its decisions, as far as memory has them.</p>\n");
+    }
+    if (values.count > value_count) {
+        page_print_span(out, older->width < AS_US_PER_MIN ? AS_US_PER_MIN : older->width);
+        as_buf_append_str(out, ".</p>\n");
     }
     print_known(request, known, range);
     as_history_chart_deinit(&chart);

@@ -163,6 +163,71 @@ def test_a_chart_reaches_back_into_the_log(make_daemon, node_group):
         assert "from the action log" not in show(times), "memory has it all"
 
 
+def make_days(target, rule):
+    """Two days of decisions on checkout, one in five minutes: 3 replicas and a value, with a peak, a gap of hours, and failed actions."""
+    records = []
+    for number in range(576):
+        time = datetime.datetime(2026, 11, 18) + datetime.timedelta(minutes=5 * number, seconds=7)
+        if 360 <= number < 396:
+            continue
+        decision = make_decision(11 if number == 200 else 3, 4, "no_change", rule=rule, target=target)
+        decision["input"]["proposals"] = [{"action": {"track": {"value": 40}}, "rule": rule, "value": number}]
+        records.append({**decision, "id": f"01KAJ2Q5J3M6V3Y8{number:010}", "time": time.strftime("%Y-%m-%dT%H:%M:%S.123456Z")})
+        if number < 210:
+            records.append({**make_action(3, 4, "unreachable", target=target, rule=rule), "time": time.strftime("%Y-%m-%dT%H:%M:%S.500000Z")})
+    for kind, hour in (("stop", 6), ("start", 9)):
+        records.append({"kind": kind, "time": f"2026-11-19T{hour:02}:00:00.000000Z"})
+    return sorted(records, key=lambda record: record["time"])
+
+
+def read_line(text):
+    """The steps of the size in the first chart: (x, y) for each, and "end" for y where it is not known from x on."""
+    path = re.search(r'<path class="after" d="([^"]*)"', text)[1]
+    steps, x = [], None
+    for command, values in re.findall(r"([MHV])([\d. ]+)", path):
+        numbers = [float(value) for value in values.split()]
+        if command == "M":
+            steps.append(tuple(numbers))
+        elif command == "H":
+            x = numbers[0]
+        else:
+            steps.append((x, numbers[0]))
+    return steps
+
+
+def test_a_chart_of_days_is_made_from_sums_of_minutes(make_daemon, node_group, tmp_path):
+    """It has the same peak, gap and values as a chart of single records; also for a reader who may not see the rule, but for the values."""
+    for name in ("all", "team"):
+        (tmp_path / name).write_text(name)
+    tokens = [{"name": name, "file": str(tmp_path / name), "permissions": ["notify", "read"]} for name in ("all", "team")]
+    tokens[1]["rules"] = ["other*"]
+    group = node_group(size=4)
+    daemon = make_daemon(make_rules({"checkout": group}), {**PROVIDERS, "receiver": {"tokens": tokens}}, start=False)
+    write_night(daemon.log_file, make_days(f"node_group/mine/{group.url}", "checkout-is-slow"), make_night(20), make_night(20, 20))
+    daemon.start()
+
+    def show(end, name="all"):
+        daemon.headers = {"Authorization": f"Bearer {name}"}
+        answer = daemon.get(f"/targets/checkout?from=2026-11-18T06:00:00Z&to={end}")
+        assert answer.ok, answer.text
+        return "not indexed yet" not in answer.text and answer.text.partition("<main")[2]
+
+    rows, sums, both = (eventually(lambda end=end: show(end)) for end in ("2026-11-19T06:00:00Z", "2026-11-19T06:00:01Z", "2026-11-20T00:00:00Z"))
+    assert "smallest" not in rows and "the smallest and the largest size of each 3 min" in sums
+    left, right = read_line(rows), read_line(sums)
+    assert len(left) == 3 and [y for _, y in left] == [y for _, y in right], "3, 11 and 3 replicas"
+    assert all(abs(x - z) <= 0.1 for (x, _), (z, _) in zip(left, right))
+    assert [y for _, y in read_line(both)] == [left[0][1], left[1][1], left[0][1], left[0][1]], "a gap divides the end"
+    assert 'class="unknown"' in both and "could not be read" not in both
+    for text, count in ((rows, 288), (sums, 288), (both, 468)):
+        first, last = (re.findall(r"<title>[^<]*: ([\d.]+), the goal 40</title>", text)[i] for i in (0, -1))
+        assert 100 < text.count("the goal 40<") // 2 <= count and (first, last) == ("72" if count == 288 else first, last), text
+        assert "before memory, the last one of each" in text
+    assert "Of 138 actions" not in sums and sums.count('<path class="failed"') == 2 * 138
+    text = show("2026-11-20T00:00:00Z", "team")
+    assert "the goal 40" not in text and [y for _, y in read_line(text)] == [y for _, y in read_line(both)]
+
+
 def follow(daemon, text, title):
     """The page behind a link with this title."""
     [link] = re.findall(f'<a href="([^"]*)">{title}</a>', text)

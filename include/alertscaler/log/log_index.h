@@ -5,7 +5,8 @@
  * it.
  *
  * The index has decisions, actions, effects, operator commands, approvals, incidents, starts, stops
- * and reloads. Notifications and repeats are not in it.
+ * and reloads. Notifications and repeats are not in it. For charts it has sums of the minutes of
+ * each target.
  *
  * One thread uses an index. It only reads the log's files, so the log's writer needs no lock.
  */
@@ -96,6 +97,32 @@ struct as_log_query {        /* all borrowed */
  * in the log; or a negative errno. Each with an error. */
 int as_log_index_find(struct as_log_index *index, const struct as_log_query *query,
                       struct as_error *error) AS_MUST_USE;
+
+struct as_log_minute { /* what decisions and actions say of a target in one minute */
+    bool has_size;
+    as_wall_time first_at, last_at; /* of the first and the last size */
+    int32_t first, last, least, most;
+    bool has_value; /* of the rule that won last with a value and a goal */
+    as_wall_time value_at;
+    const char *rule; /* valid during the call */
+    double value, goal;
+    uint32_t actions, failures; /* failures: the actions that did not set the size */
+};
+
+struct as_log_minutes { /* all borrowed */
+    const char *target; /* an id or a name */
+    as_wall_time until; /* up to this minute */
+    /* The newest minute first; false: no earlier minutes. A minute in which a file was rotated
+     * comes twice, and a target with several names in one run for each name. */
+    bool (*on_minute)(void *context, const struct as_log_minute *minute);
+    void *context;
+    as_mono_time deadline; /* AS_MONO_NEVER: none */
+};
+
+/* Sums of minutes, for charts of long times. They take a fraction of the time that records take.
+ * The results are those of as_log_index_find. */
+int as_log_index_visit_minutes(struct as_log_index *index, const struct as_log_minutes *query,
+                               struct as_error *error) AS_MUST_USE;
 
 /* Calls `visit` for each target of the log's records; an id may have several names, also "". 0 or a
  * negative errno with an error. */

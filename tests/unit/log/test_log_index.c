@@ -561,3 +561,189 @@ Test(log_index, a_query_can_be_stopped)
     cr_assert_eq(as_log_index_find(index, &query, &error), 0, "%s", error.text);
     as_log_index_close(index);
 }
+
+/*
+ * Sums of minutes.
+ */
+
+static void append_size(const char *name, int64_t seconds, int replicas)
+{
+    AS_CLEANUP(as_free_p) char *time = make_time(seconds);
+    AS_CLEANUP(as_free_p)
+    char *line = as_xasprintf("{\"kind\":\"decision\",\"output\":{\"replicas\":%d},\"seq\":%lld,"
+                              "\"target\":\"t\",\"target_name\":\"\",\"time\":\"%s\"}\n",
+                              replicas, (long long)next_seq++, time);
+    append_text(name, line);
+}
+
+static void append_action(const char *name, int64_t seconds, const char *outcome, int to)
+{
+    AS_CLEANUP(as_free_p) char *time = make_time(seconds);
+    AS_CLEANUP(as_free_p)
+    char *line = as_xasprintf("{\"kind\":\"action\",\"outcome\":\"%s\",\"seq\":%lld,\"target\":"
+                              "\"t\",\"target_name\":\"\",\"time\":\"%s\",\"to\":%d}\n",
+                              outcome, (long long)next_seq++, time, to);
+    append_text(name, line);
+}
+
+/* A decision with two proposals, of which `rule` won. */
+static void append_value(const char *name, int64_t seconds, const char *rule, const char *goals,
+                         const char *value)
+{
+    AS_CLEANUP(as_free_p) char *time = make_time(seconds);
+    AS_CLEANUP(as_free_p)
+    char *line = as_xasprintf(
+        "{\"input\":{\"observed\":{\"pods\":[{\"name\":\"a\"}]},\"proposals\":[{\"action\":{"
+        "\"scale_up\":{\"by\":1}},\"rule\":\"steps\"},{\"action\":{\"track\":{%s}},\"rule\":"
+        "\"tracks\",\"value\":%s}]},\"kind\":\"decision\",\"output\":{\"proposals\":[{\"rule\":"
+        "\"steps\"},{\"rule\":\"tracks\"}],\"replicas\":3,\"rule\":\"%s\"},\"seq\":%lld,\"target\":"
+        "\"t\",\"target_name\":\"\",\"time\":\"%s\"}\n",
+        goals, value, rule, (long long)next_seq++, time);
+    append_text(name, line);
+}
+
+struct minutes {
+    struct as_log_minute items[16];
+    char rules[16][16];
+    size_t count, max;
+};
+
+static bool on_minute(void *context, const struct as_log_minute *minute)
+{
+    struct minutes *minutes = context;
+    cr_assert_lt(minutes->count, AS_ARRAY_SIZE(minutes->items));
+    snprintf(minutes->rules[minutes->count], sizeof(minutes->rules[0]), "%s", minute->rule);
+    minutes->items[minutes->count++] = *minute;
+    return minutes->count < minutes->max;
+}
+
+#define ORIGIN INT64_C(1795168800) /* 2026-11-20T10:00:00Z */
+
+static struct minutes sum(struct as_log_index *index, const char *target, int64_t until)
+{
+    struct minutes minutes = {.max = 16};
+    struct as_error error = AS_ERROR_INIT;
+    const struct as_log_minutes query = {.target = target,
+                                         .until = {(ORIGIN + until) * AS_US_PER_S},
+                                         .on_minute = on_minute,
+                                         .context = &minutes,
+                                         .deadline = AS_MONO_NEVER};
+    cr_assert_eq(as_log_index_visit_minutes(index, &query, &error), 0, "%s", error.text);
+    return minutes;
+}
+
+static int64_t get_second(as_wall_time time)
+{
+    return time.us / AS_US_PER_S - ORIGIN;
+}
+
+Test(log_index, a_minute_has_the_sizes_and_counts_of_its_records)
+{
+    append_size(path, 5, 4);
+    append_size(path, 20, 9);
+    append_size(path, 30, 2);
+    append_action(path, 40, "applied", 6);
+    append_action(path, 50, "unreachable", 70);
+    append_action(path, 60, "unreachable", 70);
+    append_size(path, 181, 6);
+    struct as_log_index *index = open_index();
+    refresh(index);
+    struct minutes minutes = sum(index, "t", 3600);
+    cr_assert_eq(minutes.count, 3);
+    const struct as_log_minute *minute = &minutes.items[0];
+    cr_expect(minute->has_size && minute->first == 6 && minute->last == 6 && !minute->has_value);
+    cr_expect(get_second(minute->first_at) == 181 && get_second(minute->last_at) == 181);
+    minute = &minutes.items[1];
+    cr_expect(!minute->has_size && minute->actions == 1 && minute->failures == 1);
+    minute = &minutes.items[2];
+    cr_expect(minute->has_size && minute->first == 4 && minute->last == 6);
+    cr_expect(minute->least == 2 && minute->most == 9);
+    cr_expect(get_second(minute->first_at) == 5 && get_second(minute->last_at) == 40);
+    cr_expect(minute->actions == 2 && minute->failures == 1);
+    cr_expect_eq(sum(index, "t", 179).count, 2);
+    cr_expect_eq(sum(index, "other", 3600).count, 0);
+    as_log_index_close(index);
+}
+
+/* Also of a time before 1970. */
+Test(log_index, a_minute_goes_by_times_not_by_the_order_of_lines)
+{
+    append_size(path, 40, 4);
+    append_size(path, 20, 9); /* the clock was set back */
+    append_size(path, -ORIGIN - 1, 5);
+    struct as_log_index *index = open_index();
+    refresh(index);
+    const struct minutes minutes = sum(index, "t", 3600);
+    cr_assert_eq(minutes.count, 2);
+    cr_expect(minutes.items[0].first == 9 && minutes.items[0].last == 4);
+    cr_expect_eq(minutes.items[1].first_at.us, -AS_US_PER_S);
+    as_log_index_close(index);
+}
+
+Test(log_index, a_minute_has_the_last_value_of_a_winning_rule)
+{
+    append_value(path, 1, "tracks", "\"value\":40", "47.125");
+    append_value(path, 2, "tracks", "\"average_value\":41", "48");
+    append_value(path, 3, "steps", "\"value\":40", "49");
+    append_value(path, 61, "tracks", "\"resource\":\"cpu\",\"utilization\":\"70%\"", "50");
+    append_value(path, 62, "steps", "\"value\":40", "51");
+    struct as_log_index *index = open_index();
+    refresh(index);
+    const struct minutes minutes = sum(index, "t", 3600);
+    cr_assert_eq(minutes.count, 2);
+    cr_expect_not(minutes.items[0].has_value);
+    cr_assert(minutes.items[1].has_value);
+    cr_expect(minutes.items[1].value == 48 && minutes.items[1].goal == 41);
+    cr_expect_eq(get_second(minutes.items[1].value_at), 2);
+    cr_expect_str_eq(minutes.rules[1], "tracks");
+    as_log_index_close(index);
+}
+
+Test(log_index, minutes_go_with_the_file_of_their_records)
+{
+    AS_CLEANUP(as_free_p) char *rotated = as_xasprintf("%s.1", path);
+    append_size(rotated, 1, 4);
+    append_size(rotated, 65, 5);
+    append_action(rotated, 70, "applied", 6);
+    next_seq--; /* after a change of the leader, the newer file has the record again */
+    append_action(path, 70, "applied", 6);
+    append_size(path, 80, 7);
+    append_size(path, 125, 8);
+    struct as_log_index *index = open_index();
+    refresh(index);
+    struct minutes minutes = sum(index, "t", 3600);
+    cr_assert_eq(minutes.count, 4, "the minute of the rotation comes twice");
+    cr_expect_eq(minutes.items[1].actions + minutes.items[2].actions, 1);
+    cr_assert_eq(unlink(rotated), 0);
+    refresh(index);
+    minutes = sum(index, "t", 3600);
+    cr_assert_eq(minutes.count, 2);
+    cr_expect(minutes.items[0].last == 8 && minutes.items[1].last == 7);
+    cr_assert_eq(truncate(path, 0), 0);
+    refresh(index);
+    cr_expect_eq(sum(index, "t", 3600).count, 0);
+    as_log_index_close(index);
+}
+
+Test(log_index, minutes_of_many_records_of_a_file_are_forgotten)
+{
+    for (int i = 0; i < 5000; i++)
+        append_size(path, i, i % 10);
+    struct as_log_index *index = open_index();
+    refresh(index);
+    struct minutes minutes = {.max = 1};
+    struct as_error error = AS_ERROR_INIT;
+    struct as_log_minutes query = {.target = "t",
+                                   .until = {(ORIGIN + 5000) * AS_US_PER_S},
+                                   .on_minute = on_minute,
+                                   .context = &minutes,
+                                   .deadline = AS_MONO_NEVER};
+    cr_assert_eq(as_log_index_visit_minutes(index, &query, &error), 0);
+    cr_expect_eq(minutes.count, 1, "false ends it");
+    cr_expect(minutes.items[0].least == 0 && minutes.items[0].most == 9);
+    cr_assert_eq(truncate(path, 0), 0);
+    append_size(path, 100000, 3);
+    refresh(index);
+    cr_expect_eq(sum(index, "t", 200000).count, 1);
+    as_log_index_close(index);
+}
