@@ -1930,8 +1930,7 @@ int as_log_index_visit_targets(struct as_log_index *index,
     return status;
 }
 
-/* The bytes of the row's record, if the log still has them. */
-static int index_read_row(struct as_log_index *index, const struct as_log_row *row,
+int as_log_index_read_row(struct as_log_index *index, const struct as_log_row *row,
                           struct as_buf *line_out, struct as_error *error)
 {
     const struct log_part *part = index_find_part(index, row->file);
@@ -1974,7 +1973,7 @@ static bool read_on_row(void *context, const struct as_log_row *row)
 {
     struct read_search *search = context;
     if (row->seq == search->seq)
-        search->status = index_read_row(search->index, row, search->line, search->error);
+        search->status = as_log_index_read_row(search->index, row, search->line, search->error);
     if (row->seq == search->seq && search->status == 0 && search->query->on_row)
         (void)search->query->on_row(search->query->context, row);
     return false;

@@ -28,6 +28,7 @@
 #include <alertscaler/ui/history.h>
 
 struct as_log_history;
+struct page_log;
 struct page_older;
 struct as_row;
 struct as_row_type;
@@ -116,6 +117,7 @@ struct as_api {
     struct as_log_history *history_log; /* borrowed; NULL: answers are from memory only */
     struct log_follower followers[LOG_FOLLOWERS_MAX];
     const struct api_found *found;  /* of the present answer; NULL: it has not waited */
+    const struct page_log *log;     /* the same for a page of records */
     const struct page_older *older; /* the same for the page of a target */
     struct as_buf body;             /* of the present answer */
     as_wall_time shown_until;       /* of the present page: when a time on it has passed */

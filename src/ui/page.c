@@ -121,7 +121,7 @@ static const char sheet[] =
     "tr{border:1px solid var(--line);border-radius:6px;padding:.4rem .8rem;margin:.6rem 0}"
     "td,td.number{display:flex;gap:.8rem;border:0;padding:.15rem 0;text-align:left}"
     "td::before{content:attr(data-title);flex:0 0 6.5rem;color:var(--dim);font-size:13px}"
-    "td>div{flex:1;min-width:0}}\n";
+    "td>div{flex:1;min-width:0}td:has(>div:empty){display:none}}\n";
 
 static void print_sheet(struct as_buf *out)
 {
@@ -320,7 +320,8 @@ static bool is_without(const char *key, const char *without)
 {
     const bool is_range = strcmp(without, PAGE_RANGE) == 0;
     return strcmp(key, without) == 0 ||
-           (is_range && (strcmp(key, "from") == 0 || strcmp(key, "to") == 0));
+           (is_range &&
+            (strcmp(key, "from") == 0 || strcmp(key, "to") == 0 || strcmp(key, PAGE_BEFORE) == 0));
 }
 
 void page_append_query(const struct api_request *request, const char *without, struct as_buf *url)
@@ -371,7 +372,7 @@ void page_print_change(struct as_buf *out, const char *unit, int32_t from, int32
                   as_unit_print_size(unit, to, after));
 }
 
-static void print_target_change(struct as_buf *out, const struct kept_decision *decision)
+void page_print_outcome(struct as_buf *out, const struct kept_decision *decision)
 {
     char text[AS_SIZE_TEXT_SIZE];
     if (decision->desired != decision->replicas) {
@@ -418,7 +419,7 @@ static void print_decisions(const struct api_request *request, const char *targe
             page_link_target(request, out, decision->target, decision->target_name);
         }
         html_cell(&table);
-        print_target_change(out, decision);
+        page_print_outcome(out, decision);
         html_cell(&table);
         page_print_reason(out, page_get_reason(decision->reason, decision->failure));
         if (decision->rule) {
@@ -605,6 +606,7 @@ static void print_menu(const struct api_request *request, enum page_place place)
     } rows[] = {
         {PAGE_TARGETS, "/", "Targets"},
         {PAGE_INCIDENTS, "/incidents", "Incidents"},
+        {PAGE_EVENTS, "/events", "Events"},
         {PAGE_RULES, "/rules", "Rules"},
     };
     struct as_buf *out = page_get_out(request);

@@ -25,7 +25,8 @@
 struct as_rule;
 struct as_target_config;
 
-enum page_place { PAGE_TARGETS, PAGE_INCIDENTS, PAGE_RULES, PAGE_ELSEWHERE }; /* as in the menu */
+/* as in the menu */
+enum page_place { PAGE_TARGETS, PAGE_INCIDENTS, PAGE_EVENTS, PAGE_RULES, PAGE_ELSEWHERE };
 
 struct page_head {
     const char *title; /* from anywhere */
@@ -149,6 +150,8 @@ void page_link(const struct api_request *request, struct as_buf *out, const char
 void page_link_target(const struct api_request *request, struct as_buf *out, const char *id,
                       const char *name);
 void page_link_rule(const struct api_request *request, struct as_buf *out, const char *rule);
+/* "10 → 12", "stays at 10, would be 12" */
+void page_print_outcome(struct as_buf *out, const struct kept_decision *decision);
 /* The latest decisions as a table; `target`: of this id; NULL: of all. */
 void page_print_decisions(const struct api_request *request, const char *target, size_t limit);
 /* The same of all targets: those for which `is_wanted` is true. */
@@ -167,14 +170,15 @@ void page_slice_print(const struct api_request *request, const struct page_slice
                       const char *path);
 #define PAGE_URL_MAX ((size_t)64 * 1024)
 /* Appends the present parameters, each with `&` behind it, without `page` and `without`.
- * PAGE_RANGE: without all that set the time range. */
+ * PAGE_RANGE: without all that set the time range, and without a place in it. */
 void page_append_query(const struct api_request *request, const char *without, struct as_buf *url);
 
 /*
  * The time range of a page with charts (page_range.c): the parameter `range`, or `from` and `to`.
  */
 
-#define PAGE_RANGE "range"
+#define PAGE_RANGE  "range"
+#define PAGE_BEFORE "before" /* the parameter of a page of older records (page_log.h) */
 
 struct page_range {
     as_wall_time from, to;
@@ -223,6 +227,7 @@ void page_answer_home(struct api_request *request);
 void page_answer_target(struct api_request *request);
 void page_answer_decision(struct api_request *request);
 bool page_answer_unchanged_decision(struct api_request *request); /* as page_answer_unchanged */
+void page_answer_events(struct api_request *request);
 void page_answer_incidents(struct api_request *request);
 void page_answer_incident(struct api_request *request);
 void page_answer_rules(struct api_request *request);

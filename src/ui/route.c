@@ -191,6 +191,7 @@ static const struct as_route table[] = {
     {"/decisions/*", &reading, "page", READ, route_answer, .api = {page_answer_decision, false, page_answer_unchanged_decision}},
     {"/groups/*", &reading, "page", READ, route_answer, .api = {page_answer_group, false, page_answer_unchanged}},
     {PAGE_SCRIPT_PATH, &reading, "page", READ, .answer = send_script},
+    {"/events", &reading, "page", READ, route_answer, .api = {page_answer_events, false, page_answer_unchanged}},
     {"/incidents", &reading, "page", READ, route_answer, .api = {page_answer_incidents, false, page_answer_unchanged}},
     {"/incidents/*", &reading, "page", READ, route_answer, .api = {page_answer_incident, false, page_answer_unchanged}},
     {"/rules", &reading, "page", READ, route_answer, .api = {page_answer_rules, false, page_answer_unchanged}},

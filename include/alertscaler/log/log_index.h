@@ -71,7 +71,7 @@ struct as_log_row { /* texts are valid during the call */
     bool has_from, has_to, has_would;
     int32_t from, to; /* of a decision: `replicas` and `desired` */
     int32_t would;
-    int64_t file; /* where the record is, for as_log_index_read */
+    int64_t file; /* where the record is, for as_log_index_read_row */
     uint64_t at, size;
 };
 
@@ -134,6 +134,11 @@ int as_log_index_visit_targets(struct as_log_index *index,
  * without the newline. -ENOENT: there is none. */
 int as_log_index_read(struct as_log_index *index, const struct as_log_query *query, const char *id,
                       struct as_buf *line_out, struct as_error *error) AS_MUST_USE;
+
+/* During `on_row`: appends the record's line without the newline. -ENOENT: the log does not have it
+ * any more. */
+int as_log_index_read_row(struct as_log_index *index, const struct as_log_row *row,
+                          struct as_buf *line_out, struct as_error *error) AS_MUST_USE;
 
 AS_DEFINE_CLEANUP(struct as_log_index *, as_log_index_close)
 
