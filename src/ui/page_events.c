@@ -557,6 +557,7 @@ void page_answer_events(struct api_request *request)
     page_begin(request, &(struct page_head){
                             .title = "Events",
                             .place = PAGE_EVENTS,
+                            .document = "page.md#events",
                             .lasts_us = is_fixed ? page_range_get_lasts(&events.range) : LASTS_US});
     if (!request->view.leader.is_leader)
         html_element(page_get_out(request), "p", "note warn",
