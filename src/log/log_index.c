@@ -1005,21 +1005,11 @@ struct line_place {
     uint64_t at, size;
 };
 
-/* The value and the goal of the proposal that won, if its goal is a value. */
-static bool parsed_find_value(const struct parsed_record *parsed, const char *rule,
-                              double *value_out, double *goal_out)
+bool as_log_find_value(const json_t *proposals, const json_t *results, const char *rule,
+                       double *value_out, double *goal_out)
 {
-    static const char track[] = "\"track\":";
-    const struct json_part *part = &parsed->proposals;
-    json_t *proposals, *results, *proposal;
-    bool is_found = false;
+    const json_t *proposal;
     size_t i;
-    if (as_str_is_empty(rule) || part->size == 0 || part->size > PROPOSALS_MAX ||
-        parsed->results.size > PROPOSALS_MAX ||
-        !memmem(part->bytes, part->size, track, sizeof(track) - 1))
-        return false;
-    proposals = json_loadb(part->bytes, part->size, 0, NULL);
-    results = json_loadb(parsed->results.bytes, parsed->results.size, 0, NULL);
     json_array_foreach(proposals, i, proposal)
     {
         const json_t *goals = json_object_get(json_object_get(proposal, "action"), "track");
@@ -1027,14 +1017,28 @@ static bool parsed_find_value(const struct parsed_record *parsed, const char *ru
         const json_t *value = json_object_get(json_array_get(results, i), "value");
         goal = goal ? goal : json_object_get(goals, "average_value");
         value = value ? value : json_object_get(proposal, "value");
-        is_found = as_str_equal(json_string_value(json_object_get(proposal, "rule")), rule) &&
-                   json_is_number(goal) && json_is_number(value);
-        if (!is_found)
+        if (!as_str_equal(json_string_value(json_object_get(proposal, "rule")), rule) ||
+            !json_is_number(goal) || !json_is_number(value))
             continue;
         *value_out = json_number_value(value);
         *goal_out = json_number_value(goal);
-        break;
+        return true;
     }
+    return false;
+}
+
+static bool parsed_find_value(const struct parsed_record *parsed, const char *rule,
+                              double *value_out, double *goal_out)
+{
+    static const char track[] = "\"track\":";
+    const struct json_part *part = &parsed->proposals;
+    if (as_str_is_empty(rule) || part->size == 0 || part->size > PROPOSALS_MAX ||
+        parsed->results.size > PROPOSALS_MAX ||
+        !memmem(part->bytes, part->size, track, sizeof(track) - 1))
+        return false;
+    json_t *proposals = json_loadb(part->bytes, part->size, 0, NULL);
+    json_t *results = json_loadb(parsed->results.bytes, parsed->results.size, 0, NULL);
+    const bool is_found = as_log_find_value(proposals, results, rule, value_out, goal_out);
     json_decref(results);
     json_decref(proposals);
     return is_found;

@@ -13,6 +13,7 @@
 #include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/doc/json_scan.h>
+#include <alertscaler/log/log_index.h>
 #include <alertscaler/log/record.h>
 #include <alertscaler/tools/explain.h>
 #include <alertscaler/tools/recompute.h>
@@ -261,7 +262,7 @@ static void print_lines(const struct api_request *request, const char *text)
         if (*line) {
             as_buf_append_str(out, blanks >= 4 ? "<li class=\"set-in\">" : "<li>");
             print_timed_text(request, line);
-            as_buf_append_str(out, "</li>\n");
+            as_buf_append_str(out, "</li>");
         }
         text += size + (text[size] == '\n');
     }
@@ -483,30 +484,36 @@ static void print_neighbours(const struct api_request *request,
 }
 
 /* "Goes 4 → 6: the rule slow. The value is 47.1, the goal 40." */
-static void print_summary(const struct api_request *request, const struct kept_decision *decision)
+static void print_summary(const struct api_request *request, const json_t *record)
 {
+    const json_t *output = json_object_get(record, "output");
+    const char *unit = as_record_get_text(record, "unit");
+    const char *rule = as_record_get_text(output, "rule");
     struct as_buf *out = page_get_out(request);
     char size[AS_SIZE_TEXT_SIZE];
+    enum as_reason reason;
+    int32_t replicas, desired;
+    double value, goal;
+    if (!as_record_get_size(output, "replicas", &replicas) ||
+        !as_record_get_size(output, "desired", &desired) ||
+        !as_reason_find(as_record_get_text(output, "reason"), &reason))
+        return;
     as_buf_append_str(out, "<p class=\"now\">");
-    if (decision->desired == decision->replicas) {
-        as_buf_printf(out,
-                      "Stays at %s: ", as_unit_print_size(decision->unit, decision->desired, size));
-        html_text(out, as_reason_get_meaning(decision->reason));
+    if (desired == replicas) {
+        as_buf_printf(out, "Stays at %s: ", as_unit_print_size(unit, desired, size));
+        html_text(out, as_reason_get_meaning(reason));
     } else {
         as_buf_append_str(out, "Goes ");
-        page_print_change(out, decision->unit, decision->replicas, decision->desired);
-        if (decision->rule) {
+        page_print_change(out, unit, replicas, desired);
+        if (*rule) {
             as_buf_append_str(out, ": the rule ");
-            page_link_rule(request, out, decision->rule);
+            page_link_rule(request, out, rule);
         }
         as_buf_append_char(out, '.');
     }
-    if (decision->has_value)
-        as_buf_printf(out, " The value is %.4g, the goal %.4g.", decision->value, decision->goal);
-    if (decision->failure != AS_REASON_APPLIED) {
-        as_buf_append_str(out, " The action failed: ");
-        html_text(out, as_reason_get_meaning(decision->failure));
-    }
+    if (*rule && as_log_find_value(json_object_get(json_object_get(record, "input"), "proposals"),
+                                   json_object_get(output, "proposals"), rule, &value, &goal))
+        as_buf_printf(out, " The value is %.4g, the goal %.4g.", value, goal);
     as_buf_append_str(out, "</p>\n");
 }
 
@@ -532,7 +539,7 @@ static void page_decision_print_decision(struct api_request *request,
     }
     print_incident_links(request, decision->target, explanation);
     as_buf_append_str(out, "</p>\n");
-    print_summary(request, decision);
+    print_summary(request, explanation->decision);
     print_neighbours(request, decision);
     if (computes)
         print_computed(request, decision);

@@ -72,7 +72,7 @@ def write_night(path, *parts):
 
 def read_page(text):
     """What a page says of its decision, without the head, the foot and its neighbours."""
-    return re.sub(r"(?s).*<main[^>]*>|<nav class=\"pages\".*?</nav>|</main>.*|<li>the next decision came at [^<]*</li>", "", text)
+    return re.sub(r"(?s).*<main[^>]*>|<nav class=\"pages\".*?</nav>|</main>.*|<li>the next decision came at .*?</li>", "", text)
 
 
 def summarize(record):

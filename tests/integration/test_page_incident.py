@@ -44,7 +44,7 @@ def page(daemon, digest, status=200):
 
 
 def links(text):
-    return [html.unescape(link) for link in re.findall(r'href="([^"]*)"', text) if link[0] not in "/?"]
+    return [html.unescape(link) for link in re.findall(r'(?<!rel="help" )href="([^"]*)"', text) if link[0] not in "/?"]
 
 
 def amounts(text):

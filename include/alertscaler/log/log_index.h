@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
@@ -139,6 +141,11 @@ int as_log_index_read(struct as_log_index *index, const struct as_log_query *que
  * any more. */
 int as_log_index_read_row(struct as_log_index *index, const struct as_log_row *row,
                           struct as_buf *line_out, struct as_error *error) AS_MUST_USE;
+
+/* Of a decision's record, with its `input.proposals` and `output.proposals`: the value and the goal
+ * of the proposal of this rule. False: its goal is no value. */
+bool as_log_find_value(const json_t *proposals, const json_t *results, const char *rule,
+                       double *value_out, double *goal_out) AS_MUST_USE;
 
 AS_DEFINE_CLEANUP(struct as_log_index *, as_log_index_close)
 
