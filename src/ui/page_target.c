@@ -279,19 +279,20 @@ static void print_notes(const struct api_request *request, const struct as_targe
  *
  * The sizes of a long range come from the index's sums of minutes, and not from each decision. The
  * sums are merged into stretches, two pixels wide, with what a chart can show: the first, smallest,
- * largest and last size, and the last value.
+ * largest and last size. A circle of a value is wider.
  */
 
 #define OLDER_POINTS_MAX  20000 /* steps of the size */
 #define OLDER_BREAKS_MAX  1000  /* starts and stops */
 #define OLDER_DEADLINE_US (2 * AS_US_PER_S)
 #define STRETCHES_MAX     480 /* of a chart */
+#define STRETCH_VALUES    3   /* stretches with one value in all */
+#define OLDER_VALUES_MAX  (STRETCHES_MAX / STRETCH_VALUES)
 
 struct older_stretch {
-    bool has_size, has_value;
-    int64_t first_at, last_at; /* of sizes */
+    bool has_size;
+    int64_t first_at, last_at;
     int32_t first, last, least, most;
-    struct as_chart_value value;
 };
 
 struct older_break {
@@ -313,6 +314,7 @@ struct page_older {
     bool is_broken;         /* the index cannot be read, or not in time */
     uint32_t all, failures; /* actions, and those that failed, also those that are not shown */
     struct older_stretch stretches[STRETCHES_MAX];
+    struct as_chart_value values[OLDER_VALUES_MAX]; /* at 0: none */
     struct as_timeline line;
     struct as_history_action actions[AS_HISTORY_MARKS_MAX]; /* in the end in the order of time */
     size_t action_count;
@@ -420,15 +422,16 @@ static bool older_on_action(void *context, const struct as_log_row *row)
     return older->action_count < AS_HISTORY_MARKS_MAX;
 }
 
-static struct older_stretch *older_find_stretch(struct page_older *older, int64_t at)
+static size_t older_find_stretch(const struct page_older *older, int64_t at)
 {
     const int64_t number = at < older->from ? 0 : (at - older->from) / older->width;
-    return &older->stretches[number < STRETCHES_MAX ? number : STRETCHES_MAX - 1];
+    return (size_t)(number < STRETCHES_MAX ? number : STRETCHES_MAX - 1);
 }
 
 static void older_add_sizes(struct page_older *older, const struct as_log_minute *minute)
 {
-    struct older_stretch *stretch = older_find_stretch(older, minute->last_at.us);
+    struct older_stretch *stretch =
+        &older->stretches[older_find_stretch(older, minute->last_at.us)];
     const bool is_new = !stretch->has_size;
     stretch->has_size = true;
     if (is_new || minute->first_at.us < stretch->first_at) {
@@ -447,16 +450,17 @@ static void older_add_sizes(struct page_older *older, const struct as_log_minute
 static void older_add_value(struct page_older *older, const struct as_log_minute *minute)
 {
     const struct as_view *view = &older->reader.request.view;
-    struct older_stretch *stretch = older_find_stretch(older, minute->value_at.us);
+    struct as_chart_value *value =
+        &older->values[older_find_stretch(older, minute->value_at.us) / STRETCH_VALUES];
     if (minute->value_at.us < older->from || minute->value_at.us >= older->until ||
-        stretch->has_value || (older->rule && strcmp(older->rule, minute->rule) != 0) ||
+        minute->value_at.us <= value->at ||
+        (older->rule && strcmp(older->rule, minute->rule) != 0) ||
         !as_scope_allows(view->scopes, view->scope_count, older->reader.request.who, minute->rule,
                          older->target_name, older->target))
         return;
     if (!older->rule)
         older->rule = as_xstrdup(minute->rule);
-    stretch->has_value = true;
-    stretch->value = (struct as_chart_value){minute->value_at.us, minute->value, minute->goal};
+    *value = (struct as_chart_value){minute->value_at.us, minute->value, minute->goal};
 }
 
 /* The last minute with a size is one from before the range, as in older_on_row. */
@@ -578,7 +582,7 @@ static as_wall_time find_first_known(const struct as_timeline *line, const struc
 
 /* The values of one rule: the one that has won last among those that may be seen. */
 struct chart_values {
-    struct as_chart_value items[VALUES_MAX + STRETCHES_MAX]; /* the latest, ascending by time */
+    struct as_chart_value items[VALUES_MAX + OLDER_VALUES_MAX]; /* the latest, ascending by time */
     size_t count;
     const char *rule;
 };
@@ -611,15 +615,14 @@ static void find_chart_values(const struct api_request *request,
 static void extend_chart_values(const struct page_older *older, int64_t from,
                                 struct chart_values *values)
 {
-    struct as_chart_value items[STRETCHES_MAX];
+    struct as_chart_value items[OLDER_VALUES_MAX];
     size_t count = 0;
     if (!older->rule || (values->rule && strcmp(values->rule, older->rule) != 0))
         return;
-    for (size_t i = 0; i < STRETCHES_MAX; i++) {
-        const struct older_stretch *stretch = &older->stretches[i];
-        if (stretch->has_value && stretch->value.at >= from &&
-            (values->count == 0 || stretch->value.at < values->items[0].at))
-            items[count++] = stretch->value;
+    for (size_t i = 0; i < OLDER_VALUES_MAX; i++) {
+        const int64_t at = older->values[i].at;
+        if (at != 0 && at >= from && (values->count == 0 || at < values->items[0].at))
+            items[count++] = older->values[i];
     }
     memmove(values->items + count, values->items, values->count * sizeof(*items));
     memcpy(values->items, items, count * sizeof(*items));
@@ -787,7 +790,8 @@ static void print_chart(const struct api_request *request, const struct as_targe
                                    : " at its decisions, as far as memory has them.</p>\n");
     }
     if (values.count > value_count) {
-        page_print_span(out, older->width < AS_US_PER_MIN ? AS_US_PER_MIN : older->width);
+        const int64_t width = STRETCH_VALUES * older->width;
+        page_print_span(out, width < AS_US_PER_MIN ? AS_US_PER_MIN : width);
         as_buf_append_str(out, ".</p>\n");
     }
     print_known(request, known, range);
