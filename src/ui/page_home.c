@@ -183,6 +183,7 @@ struct listing {
     size_t count, capacity;
     size_t number; /* of the present incident, among those that may be seen */
     bool sees_all; /* the asking credential */
+    bool is_old;   /* of records: an id may have another spelling */
     struct page_slice slice;
     struct as_buf *rows; /* one for each place of the slice */
     uint8_t *ranks;      /* by number: which of the rows, from 1; 0: none */
@@ -199,12 +200,19 @@ static bool may_see(const struct listing *listing, const struct as_incident_targ
     return listing->sees_all || page_may_see_incident(listing->request, targets, count);
 }
 
+/* A comparison of spellings takes microseconds: too long for each of many open incidents. */
+static bool is_of_target(const struct listing *listing, const char *id)
+{
+    return strcmp(listing->target, id) == 0 ||
+           (listing->is_old && as_target_is_same(listing->target, id));
+}
+
 static bool page_home_lists(const struct listing *listing, const struct as_incident_target *targets,
                             size_t count)
 {
     bool is_wanted = !listing->target && !listing->rule;
     for (size_t i = 0; i < count && !is_wanted; i++)
-        is_wanted = (!listing->target || as_target_is_same(listing->target, targets[i].target)) &&
+        is_wanted = (!listing->target || is_of_target(listing, targets[i].target)) &&
                     (!listing->rule || strcmp(listing->rule, targets[i].rule) == 0);
     return is_wanted && may_see(listing, targets, count);
 }
@@ -404,6 +412,7 @@ static void print_ended(struct api_request *request, const char *target, const c
         .target = target,
         .rule = rule,
         .sees_all = as_scope_is_whole(view->scopes, view->scope_count, request->who),
+        .is_old = true,
     };
     const struct ended_incident *ended;
     struct html_table table;
