@@ -460,24 +460,35 @@ bool evaluations_are_open(const struct target *target)
     return get_evaluations(target)->open_count > 0;
 }
 
-void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time now,
-                                 as_wall_time wall, as_ineffective_visit_fn *visit, void *context)
+static void visit_ineffective_of(const struct target *target, as_mono_time now, as_wall_time wall,
+                                 as_ineffective_visit_fn *visit, void *context)
 {
-    struct target *target;
-    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
-        const struct rule_effect *rule_effect;
-        TAILQ_FOREACH (rule_effect, &get_evaluations(target)->rules, in_target) {
-            const struct as_ineffective_view view = {
-                .ref = target->ref,
-                .target_name = target->config ? target->config->name : "",
-                .is_templated = target->config && target->config->is_templated,
-                .rule = rule_effect->state.rule,
-                .since = rule_effect->state.held,
-                .until = lock_get_end(rule_effect->state.held, INEFFECTIVE_HELD_US, now, wall),
-            };
-            if (rule_effect_is_held(rule_effect, now))
-                visit(context, &view);
-        }
+    const struct rule_effect *rule_effect;
+    TAILQ_FOREACH (rule_effect, &get_evaluations(target)->rules, in_target) {
+        const struct as_ineffective_view view = {
+            .ref = target->ref,
+            .target_name = target->config ? target->config->name : "",
+            .is_templated = target->config && target->config->is_templated,
+            .rule = rule_effect->state.rule,
+            .since = rule_effect->state.held,
+            .until = lock_get_end(rule_effect->state.held, INEFFECTIVE_HELD_US, now, wall),
+        };
+        if (rule_effect_is_held(rule_effect, now))
+            visit(context, &view);
+    }
+}
+
+void as_engine_visit_ineffective(const struct as_engine *engine, const struct as_target_ref *ref,
+                                 as_mono_time now, as_wall_time wall,
+                                 as_ineffective_visit_fn *visit, void *context)
+{
+    struct target_tree *targets = (struct target_tree *)(uintptr_t)&engine->targets;
+    struct target key = {.ref = (struct as_target_ref *)(uintptr_t)ref};
+    struct target *target =
+        ref ? RB_FIND(target_tree, targets, &key) : RB_MIN(target_tree, targets);
+    while (target) {
+        visit_ineffective_of(target, now, wall, visit, context);
+        target = ref ? NULL : RB_NEXT(target_tree, targets, target);
     }
 }
 

@@ -1260,7 +1260,7 @@ static void print_ineffective(struct printing *p)
 {
     struct target_printing rules = {.p = p};
     if (p->view->engine)
-        as_engine_visit_ineffective(p->view->engine, p->view->mono, p->view->wall,
+        as_engine_visit_ineffective(p->view->engine, NULL, p->view->mono, p->view->wall,
                                     print_ineffective_rule, &rules);
 }
 

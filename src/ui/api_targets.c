@@ -369,16 +369,9 @@ static const struct as_row ineffective_rows[] = {
     {.name = NULL},
 };
 
-struct ineffective_list {
-    struct as_json_writer *json;
-    const struct as_target_ref *ref;
-};
-
 static void write_ineffective_rule(void *context, const struct as_ineffective_view *rule)
 {
-    const struct ineffective_list *list = context;
-    if (rule->ref == list->ref)
-        as_rows_write(list->json, ineffective_rows, rule);
+    as_rows_write(context, ineffective_rows, rule);
 }
 
 static void target_ineffective_write(struct as_json_writer *json, const struct as_row *row,
@@ -387,8 +380,8 @@ static void target_ineffective_write(struct as_json_writer *json, const struct a
     const struct as_view *view = &api_get_request(json)->view;
     const struct as_target_view *target = base;
     as_json_begin_array(json);
-    as_engine_visit_ineffective(view->engine, view->mono, view->wall, write_ineffective_rule,
-                                &(struct ineffective_list){json, target->ref});
+    as_engine_visit_ineffective(view->engine, target->ref, view->mono, view->wall,
+                                write_ineffective_rule, json);
     as_json_end_array(json);
 }
 

@@ -97,7 +97,8 @@ void page_print_blocked(struct api_request *request)
     struct listing listing = {.request = request};
     if (request->contended > 0)
         as_engine_visit_targets(view->engine, view->mono, view->wall, list_contended, &listing);
-    as_engine_visit_ineffective(view->engine, view->mono, view->wall, list_ineffective, &listing);
+    as_engine_visit_ineffective(view->engine, NULL, view->mono, view->wall, list_ineffective,
+                                &listing);
     if (listing.count > 0)
         html_table_end(&listing.table);
     if (listing.count > ROWS_SHOWN)
@@ -107,7 +108,6 @@ void page_print_blocked(struct api_request *request)
 
 struct held {
     const struct api_request *request;
-    const struct as_target_ref *ref;
     bool prints, is_any;
 };
 
@@ -115,8 +115,6 @@ static void note_ineffective(void *context, const struct as_ineffective_view *vi
 {
     struct held *held = context;
     struct as_buf *out = page_get_out(held->request);
-    if (view->ref != held->ref)
-        return;
     held->is_any = true;
     if (!held->prints ||
         !page_may_see_rule(held->request, view->rule, view->target_name, view->ref->id))
@@ -132,8 +130,9 @@ static bool visit_ineffective(const struct api_request *request,
                               const struct as_target_view *target, bool prints)
 {
     const struct as_view *view = &request->view;
-    struct held held = {.request = request, .ref = target->ref, .prints = prints};
-    as_engine_visit_ineffective(view->engine, view->mono, view->wall, note_ineffective, &held);
+    struct held held = {.request = request, .prints = prints};
+    as_engine_visit_ineffective(view->engine, target->ref, view->mono, view->wall, note_ineffective,
+                                &held);
     return held.is_any;
 }
 

@@ -84,8 +84,9 @@ static bool is_ineffective(const struct world *world, const struct server_target
 {
     const struct as_clock *clock = &world->daemon.clock->clock;
     struct ineffective_check check = {.target = target->id, .rule = rule->name};
-    as_engine_visit_ineffective(as_shell_get_engine(world->daemon.shell), clock->get_mono(clock),
-                                clock->get_wall(clock), find_ineffective, &check);
+    as_engine_visit_ineffective(as_shell_get_engine(world->daemon.shell), NULL,
+                                clock->get_mono(clock), clock->get_wall(clock), find_ineffective,
+                                &check);
     return rule->ineffective_after > 0 && check.is_held;
 }
 

@@ -370,8 +370,10 @@ struct as_ineffective_view {
     struct as_moment since, until;
 };
 typedef void as_ineffective_visit_fn(void *context, const struct as_ineffective_view *view);
-void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time now,
-                                 as_wall_time wall, as_ineffective_visit_fn *visit, void *context);
+/* `ref`: of this target; NULL: of all. */
+void as_engine_visit_ineffective(const struct as_engine *engine, const struct as_target_ref *ref,
+                                 as_mono_time now, as_wall_time wall,
+                                 as_ineffective_visit_fn *visit, void *context);
 /* What happens on a target after an incident, or which report a further step waits for. */
 #define AS_NEXT_EFFECTS(X)                                                                         \
     X(AS_NEXT_STAYS, "stays")                                                                      \

@@ -65,7 +65,7 @@ static bool did_not_come(struct harness *h)
 static bool is_ineffective(struct harness *h)
 {
     ineffective = 0;
-    as_engine_visit_ineffective(h->engine, h->mono, h->wall, take_ineffective, NULL);
+    as_engine_visit_ineffective(h->engine, NULL, h->mono, h->wall, take_ineffective, NULL);
     return ineffective > 0;
 }
 
