@@ -302,7 +302,7 @@ static void api_free_failures(struct as_api *api)
  * The latest decisions. api_decisions.c answers requests for them.
  */
 
-static struct kept_decision *api_decision_free(struct kept_decision *decision)
+struct kept_decision *api_decision_free(struct kept_decision *decision)
 {
     if (!decision)
         return NULL;
@@ -440,12 +440,10 @@ const struct kept_decision *api_find_decision(const struct as_api *api, const ch
  * Incidents that have ended, for the pages; in memory only.
  */
 
-static void forget_oldest_ended(struct as_api *api)
+struct ended_incident *api_ended_free(struct ended_incident *ended)
 {
-    struct ended_incident *ended = TAILQ_LAST(&api->ended, ended_incident_list);
-    TAILQ_REMOVE(&api->ended, ended, next);
-    api->ended_count--;
-    api->ended_bytes -= ended->size;
+    if (!ended)
+        return NULL;
     as_labels_free(ended->annotations);
     free(ended->generator_url);
     free(ended->external_url);
@@ -456,6 +454,16 @@ static void forget_oldest_ended(struct as_api *api)
     free(ended->targets);
     as_labels_free(ended->labels);
     free(ended);
+    return NULL;
+}
+
+static void forget_oldest_ended(struct as_api *api)
+{
+    struct ended_incident *ended = TAILQ_LAST(&api->ended, ended_incident_list);
+    TAILQ_REMOVE(&api->ended, ended, next);
+    api->ended_count--;
+    api->ended_bytes -= ended->size;
+    api_ended_free(ended);
 }
 
 static char *api_copy_url(const char *url, size_t *size_io)

@@ -28,6 +28,7 @@
 #include <alertscaler/ui/history.h>
 
 struct as_log_history;
+struct page_incident;
 struct page_log;
 struct page_older;
 struct as_row;
@@ -116,11 +117,12 @@ struct as_api {
     struct as_history *history;
     struct as_log_history *history_log; /* borrowed; NULL: answers are from memory only */
     struct log_follower followers[LOG_FOLLOWERS_MAX];
-    const struct api_found *found;  /* of the present answer; NULL: it has not waited */
-    const struct page_log *log;     /* the same for a page of records */
-    const struct page_older *older; /* the same for the page of a target */
-    struct as_buf body;             /* of the present answer */
-    as_wall_time shown_until;       /* of the present page: when a time on it has passed */
+    const struct api_found *found;        /* of the present answer; NULL: it has not waited */
+    const struct page_log *log;           /* the same for a page of records */
+    const struct page_older *older;       /* the same for the page of a target */
+    const struct page_incident *incident; /* the same for the page of an incident */
+    struct as_buf body;                   /* of the present answer */
+    as_wall_time shown_until;             /* of the present page: when a time on it has passed */
 };
 
 struct api_request {
@@ -201,6 +203,8 @@ int api_parameter_get_time(const struct api_request *request, const char *name,
 /* request->rest, percent-decoded, for free(); NULL if malformed. */
 char *api_decode_rest(const struct api_request *request) AS_MUST_USE;
 const struct kept_decision *api_find_decision(const struct as_api *api, const char *id); /* NULL */
+struct kept_decision *api_decision_free(struct kept_decision *decision);
+struct ended_incident *api_ended_free(struct ended_incident *ended);
 /* api_decisions.c: reads the decision, what followed and the decisions beside it from the action
  * log. Then `endpoint` answers the request again, with api->found. */
 void api_read_decision(struct api_request *request, const char *id,

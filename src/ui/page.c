@@ -388,18 +388,27 @@ void page_print_outcome(struct as_buf *out, const struct kept_decision *decision
                       as_unit_print_size(decision->unit, decision->would, text));
 }
 
+/* `older`: behind those of memory; NULL: none. */
 static void print_decisions(const struct api_request *request, const char *target,
-                            page_decision_fn *is_wanted, const void *context, size_t limit)
+                            const struct kept_decision_list *older, page_decision_fn *is_wanted,
+                            const void *context, size_t limit)
 {
     static const struct html_column columns[] = {
         {.title = "When"}, {.title = "Target"}, {.title = "Size"}, {.title = "Why"}};
     static const struct html_column own_columns[] = {
         {.title = "When"}, {.title = "Size"}, {.title = "Why"}};
     struct as_buf *out = page_get_out(request);
-    const struct kept_decision *decision;
+    const struct kept_decision *decision = TAILQ_FIRST(&request->api->decisions);
     struct html_table table;
     size_t count = 0;
-    TAILQ_FOREACH (decision, &request->api->decisions, next) {
+    bool is_older = false;
+    for (;; decision = TAILQ_NEXT(decision, next)) {
+        if (!decision && older && !is_older) {
+            is_older = true;
+            decision = TAILQ_FIRST(older);
+        }
+        if (!decision)
+            break;
         if ((target && !as_target_is_same(target, decision->target)) ||
             (is_wanted && !is_wanted(context, decision)) ||
             !page_may_see_target(request, decision->target_name, decision->target))
@@ -436,13 +445,14 @@ static void print_decisions(const struct api_request *request, const char *targe
 
 void page_print_decisions(const struct api_request *request, const char *target, size_t limit)
 {
-    print_decisions(request, target, NULL, NULL, limit);
+    print_decisions(request, target, NULL, NULL, NULL, limit);
 }
 
-void page_print_decisions_of(const struct api_request *request, page_decision_fn *is_wanted,
+void page_print_decisions_of(const struct api_request *request,
+                             const struct kept_decision_list *older, page_decision_fn *is_wanted,
                              const void *context, size_t limit)
 {
-    print_decisions(request, NULL, is_wanted, context, limit);
+    print_decisions(request, NULL, older, is_wanted, context, limit);
 }
 
 /*

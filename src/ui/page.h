@@ -110,6 +110,12 @@ bool page_may_see_incident(const struct api_request *request,
 /* The name of an alert, as a link to the page of its incident. */
 void page_link_incident(const struct api_request *request, struct as_buf *out,
                         const struct as_digest *digest, const struct as_labels *labels);
+/* The same of one that has ended, of several of the same alert. */
+void page_link_ended(const struct api_request *request, struct as_buf *out,
+                     const struct ended_incident *ended);
+/* An incident as its record in the action log has it, for api_ended_free. NULL: the record is
+ * malformed. */
+struct ended_incident *page_incident_read(const json_t *record, as_wall_time at);
 
 /* page_home.c: the open incidents of a target, by its id, and those that have ended lately. */
 void page_print_incidents(struct api_request *request, const char *target);
@@ -154,9 +160,11 @@ void page_link_rule(const struct api_request *request, struct as_buf *out, const
 void page_print_outcome(struct as_buf *out, const struct kept_decision *decision);
 /* The latest decisions as a table; `target`: of this id; NULL: of all. */
 void page_print_decisions(const struct api_request *request, const char *target, size_t limit);
-/* The same of all targets: those for which `is_wanted` is true. */
+/* The same of all targets: those for which `is_wanted` is true. `older`: from the action log,
+ * behind those of memory; NULL: none. */
 typedef bool page_decision_fn(const void *context, const struct kept_decision *decision);
-void page_print_decisions_of(const struct api_request *request, page_decision_fn *is_wanted,
+void page_print_decisions_of(const struct api_request *request,
+                             const struct kept_decision_list *older, page_decision_fn *is_wanted,
                              const void *context, size_t limit);
 
 /* Of a long list, the rows that the parameter `page` asks for. */

@@ -17,8 +17,7 @@
 #include "page_log.h"
 
 #define EVENTS_SHOWN  100
-#define TARGETS_SHOWN 5                 /* of an incident */
-#define LASTS_US      (5 * AS_US_PER_S) /* a record is in the log some time after its event */
+#define TARGETS_SHOWN 5 /* of an incident */
 
 struct events { /* texts are borrowed from the request */
     struct api_request *request;
@@ -531,9 +530,7 @@ static bool events_read(struct events *events)
         return false;
     }
     if (!page_log_get_before(request, &events->query.before)) {
-        page_refuse(request, 400, "Wrong place",
-                    "before: expected a time and the number of a record, as in "
-                    "before=2026-11-20T10:00:00Z,4711.");
+        page_refuse(request, 400, "Wrong place", PAGE_LOG_WRONG_BEFORE);
         return false;
     }
     return true;
@@ -554,11 +551,12 @@ void page_answer_events(struct api_request *request)
         return;
     }
     const bool is_fixed = events.range.is_fixed && !log->is_partial && !log->is_broken;
-    page_begin(request, &(struct page_head){
-                            .title = "Events",
-                            .place = PAGE_EVENTS,
-                            .document = "page.md#events",
-                            .lasts_us = is_fixed ? page_range_get_lasts(&events.range) : LASTS_US});
+    page_begin(request,
+               &(struct page_head){.title = "Events",
+                                   .place = PAGE_EVENTS,
+                                   .document = "page.md#events",
+                                   .lasts_us = is_fixed ? page_range_get_lasts(&events.range)
+                                                        : PAGE_LOG_LASTS_US});
     if (!request->view.leader.is_leader)
         html_element(page_get_out(request), "p", "note warn",
                      "This replica does not lead: its action log has only the time of its lead.");

@@ -12,10 +12,12 @@
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/log/log_index.h>
 #include <alertscaler/monitoring/query_checks.h>
 
 #include "api_private.h"
 #include "page.h"
+#include "page_log.h"
 
 /*
  * Changes that wait for a person, and the forms that answer them. Who may see the rule and the
@@ -402,11 +404,35 @@ static size_t incident_rows_print(struct api_request *request, const char *targe
     return listing.count;
 }
 
+/* A row, and the table before the first one. */
+static void print_ended_row(const struct api_request *request, struct html_table *table,
+                            const struct ended_incident *ended, bool is_first, bool is_of_log)
+{
+    struct as_buf *out = page_get_out(request);
+    if (is_first)
+        html_table_begin(table, out, "Ended incidents", ended_columns,
+                         AS_ARRAY_SIZE(ended_columns));
+    html_row_begin(table);
+    html_cell(table);
+    if (is_of_log)
+        page_link_ended(request, out, ended);
+    else
+        page_link_incident(request, out, &ended->digest, ended->labels);
+    as_buf_append_char(out, ' ');
+    print_labels(out, ended->labels);
+    html_cell(table);
+    page_print_span(out, ended->at.us - ended->starts_at.us);
+    html_cell(table);
+    page_print_time(request, ended->at);
+    html_cell(table);
+    page_home_print_targets(request, out, ended->targets, ended->target_count);
+    html_row_end(table);
+}
+
 /* Incidents that have ended: what the process remembers of them. */
 static void print_ended(struct api_request *request, const char *target, const char *rule)
 {
     const struct as_view *view = &request->view;
-    struct as_buf *out = page_get_out(request);
     const struct listing listing = {
         .request = request,
         .target = target,
@@ -421,23 +447,9 @@ static void print_ended(struct api_request *request, const char *target, const c
         if (!page_home_lists(&listing, ended->targets, ended->target_count) ||
             count == INCIDENT_ROWS_SHOWN)
             continue;
-        if (count++ == 0) {
+        if (count == 0)
             page_part(request, "Ended incidents");
-            html_table_begin(&table, out, "Ended incidents", ended_columns,
-                             AS_ARRAY_SIZE(ended_columns));
-        }
-        html_row_begin(&table);
-        html_cell(&table);
-        page_link_incident(request, out, &ended->digest, ended->labels);
-        as_buf_append_char(out, ' ');
-        print_labels(out, ended->labels);
-        html_cell(&table);
-        page_print_span(out, ended->at.us - ended->starts_at.us);
-        html_cell(&table);
-        page_print_time(request, ended->at);
-        html_cell(&table);
-        page_home_print_targets(request, out, ended->targets, ended->target_count);
-        html_row_end(&table);
+        print_ended_row(request, &table, ended, count++ == 0, false);
     }
     if (count > 0)
         html_table_end(&table);
@@ -465,15 +477,100 @@ void page_print_incidents_of_rule(struct api_request *request, const char *rule)
     print_incidents_of(request, NULL, rule);
 }
 
+/*
+ * Incidents that have ended in a time range. Memory has those since the start; the action log has
+ * all.
+ */
+
+static bool is_end_of_incident(const struct as_log_row *row)
+{
+    return as_str_equal(row->reason, as_incident_event_get_word(AS_INCIDENT_CLOSED)) ||
+           as_str_equal(row->reason, as_incident_event_get_word(AS_INCIDENT_EXPIRED));
+}
+
+/* Memory has all that have ended in the range, and they fit on the page. */
+static bool memory_has_range(const struct api_request *request, const struct page_range *range)
+{
+    const struct as_api *api = request->api;
+    const struct ended_incident *oldest = TAILQ_LAST(&api->ended, ended_incident_list);
+    const bool is_full = api->ended_count == ENDED_MAX || api->ended_bytes > ENDED_BYTES_MAX / 2;
+    size_t count = 0;
+    for (const struct ended_incident *ended = TAILQ_FIRST(&api->ended);
+         ended && ended->at.us >= range->from.us; ended = TAILQ_NEXT(ended, next))
+        count++;
+    return count <= INCIDENT_ROWS_SHOWN && range->from.us >= request->view.started.us &&
+           (!is_full || oldest->at.us < range->from.us);
+}
+
+static void print_ended_of_log(struct api_request *request)
+{
+    const struct page_log *log = request->api->log;
+    struct html_table table;
+    size_t count = 0;
+    for (size_t i = 0; i < log->count; i++) {
+        struct ended_incident *ended =
+            page_incident_read(log->records[i].document, log->records[i].time);
+        if (ended && page_may_see_incident(request, ended->targets, ended->target_count))
+            print_ended_row(request, &table, ended, count++ == 0, true);
+        api_ended_free(ended);
+    }
+    if (count > 0)
+        html_table_end(&table);
+    else
+        html_element(page_get_out(request), "p", "dim", "None has ended in this time.");
+    page_log_print_older(request, "/incidents");
+}
+
+static void print_ended_of_memory(struct api_request *request, const struct page_range *range)
+{
+    const struct ended_incident *ended;
+    struct html_table table;
+    size_t count = 0;
+    TAILQ_FOREACH (ended, &request->api->ended, next) {
+        if (ended->at.us < range->from.us || ended->at.us > range->to.us ||
+            count == INCIDENT_ROWS_SHOWN ||
+            !page_may_see_incident(request, ended->targets, ended->target_count))
+            continue;
+        print_ended_row(request, &table, ended, count++ == 0, false);
+    }
+    if (count > 0)
+        html_table_end(&table);
+    else
+        html_element(page_get_out(request), "p", "dim", "None has ended in this time.");
+}
+
 void page_answer_incidents(struct api_request *request)
 {
-    if (!page_has_engine(request))
+    static const struct as_api_endpoint endpoint = {page_answer_incidents, false,
+                                                    page_answer_unchanged};
+    struct page_range range;
+    struct page_log_query query = {.kinds = 1U << AS_RECORD_INCIDENT,
+                                   .limit = INCIDENT_ROWS_SHOWN,
+                                   .wants = is_end_of_incident};
+    if (!page_has_engine(request) || !page_range_get(request, "1d", &range))
+        return;
+    if (!page_log_get_before(request, &query.before)) {
+        page_refuse(request, 400, "Wrong place", PAGE_LOG_WRONG_BEFORE);
+        return;
+    }
+    query.from = range.from;
+    query.to = range.to;
+    if ((query.before.is_set || !memory_has_range(request, &range)) &&
+        page_log_wait(request, &query, &endpoint))
         return;
     page_begin(request, &(struct page_head){.title = "Open incidents",
                                             .place = PAGE_INCIDENTS,
-                                            .document = "receiver.md#incidents"});
+                                            .document = "receiver.md#incidents",
+                                            .lasts_us = request->api->log ? PAGE_LOG_LASTS_US : 0});
     (void)incident_rows_print(request, NULL, NULL, INCIDENT_ROWS_SHOWN, "/incidents");
-    print_ended(request, NULL, NULL);
+    page_part(request, "Ended incidents");
+    page_range_print_links(request, &range);
+    if (request->api->log) {
+        page_log_print_notes(request);
+        print_ended_of_log(request);
+    } else {
+        print_ended_of_memory(request, &range);
+    }
     page_end(request, 200);
 }
 

@@ -128,7 +128,7 @@ static bool page_log_may_see(void *context, const char *target_name, const char 
 }
 
 /* Of the proposals of the rule that won, the incident of the one with the highest size. */
-static const char *decision_find_cause(const json_t *decision)
+const char *page_log_find_cause(const json_t *decision)
 {
     const json_t *output = json_object_get(decision, "output"), *proposal;
     const json_t *results = json_object_get(output, "proposals");
@@ -152,7 +152,7 @@ static json_t *page_log_cut_decision(json_t *decision, struct page_log_record *r
 {
     json_t *cut = json_object();
     const char *unit = as_record_get_text(decision, "unit");
-    as_str_copy_line(decision_find_cause(decision), record->cause, sizeof(record->cause));
+    as_str_copy_line(page_log_find_cause(decision), record->cause, sizeof(record->cause));
     if (*unit)
         json_object_set_new(cut, "unit", json_string(unit));
     json_decref(decision);
@@ -203,7 +203,8 @@ static bool page_log_on_row(void *context, const struct as_log_row *row)
     struct page_log_job *job = context;
     const char *who = job->query.who;
     json_t *document = NULL;
-    if (job->query.before.is_set && row->seq >= job->query.before.seq)
+    if ((job->query.before.is_set && row->seq >= job->query.before.seq) ||
+        (job->query.wants && !job->query.wants(row)))
         return true;
     if (as_system_clock.get_mono(&as_system_clock).us > job->deadline.us) {
         job->log.is_slow = true;

@@ -17,12 +17,16 @@
 #include "api_private.h"
 
 struct as_log_index;
+struct as_log_row;
 
 struct page_log_place { /* between two records */
     bool is_set;
     as_wall_time time;
     int64_t seq; /* of the later record */
 };
+
+/* How long a page with records is current: a record is in the log some time after its event. */
+#define PAGE_LOG_LASTS_US (5 * AS_US_PER_S)
 
 struct page_log_query {
     unsigned kinds;     /* a bit (1U << kind) for each that is wanted */
@@ -32,6 +36,7 @@ struct page_log_query {
     as_wall_time from, to;
     struct page_log_place before; /* only records before */
     size_t limit;
+    bool (*wants)(const struct as_log_row *row); /* NULL: all */
 };
 
 struct page_log_record {
@@ -75,6 +80,9 @@ void page_log_targets_deinit(struct page_log_targets *targets);
 bool page_log_targets_have(const struct page_log_targets *targets, const char *name,
                            const char *id) AS_MUST_USE;
 
+/* The incident for which the rule of the decision's record won; "": none. */
+const char *page_log_find_cause(const json_t *decision);
+
 /* True: the page waits. Else api->log has what was found; NULL: the log cannot be read now.
  * `endpoint` is static. */
 bool page_log_wait(struct api_request *request, const struct page_log_query *query,
@@ -86,6 +94,8 @@ void page_log_print_notes(const struct api_request *request);
 /* The parameter `before`, "2026-11-20T02:00:00.000000Z,4711". False: it is malformed. */
 bool page_log_get_before(const struct api_request *request,
                          struct page_log_place *before_out) AS_MUST_USE;
+#define PAGE_LOG_WRONG_BEFORE                                                                      \
+    "before: expected a time and the number of a record, as in before=2026-11-20T10:00:00Z,4711."
 /* A link to the records after those of api->log, with the other parameters as they are. */
 void page_log_print_older(const struct api_request *request, const char *path);
 

@@ -73,7 +73,7 @@ def test_an_incident_from_its_begin_to_its_end(make):
     text = page(daemon, digest)
     for part in (">resolved<", "The alert was resolved.", "6 \u2192 4", "p99 is above 800 ms", "http://prometheus.example/graph"):
         assert part in text, part
-    assert f'href="/incidents/{digest}"' in daemon.get("/incidents").text.partition("Ended incidents")[2]
+    assert f'href="/incidents/{digest}?ended=' in daemon.get("/incidents").text.partition("Ended incidents")[2]
     daemon.notify(notification({**firing, "startsAt": timestamp()}))       # fires again: the page shows this, and the earlier one below
     text = eventually(lambda: ">open<" in page(daemon, digest) and page(daemon, digest))
     assert 'aria-label="Earlier"' in text and "The alert was resolved." not in text
