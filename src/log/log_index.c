@@ -48,14 +48,17 @@
 #include "sqlite_memory.h"
 
 #define INDEX_APPLICATION 1098081129 /* "Asci" */
-#define INDEX_VERSION     2
+#define INDEX_VERSION     3
 #define READ_SIZE         ((size_t)256 << 10) /* of one step, unless a line is longer */
-#define STEP_US           (50 * AS_US_PER_MS)
-#define MARK_SIZE         1024 /* first and last bytes that identify a file */
-#define FORGET_RECORDS    2000 /* in one step */
+#define STEP_US           (100 * AS_US_PER_MS)
+#define STEP_MIN          ((uint64_t)1 << 20) /* bytes of a step: each step writes many pages */
+#define MARK_SIZE         1024                /* first and last bytes that identify a file */
+#define FORGET_RECORDS    2000                /* in one step */
 #define FILES_MAX         20000
 #define TARGETS_MAX       100 /* of one incident */
 #define STREAMS_MAX       256 /* of one query */
+#define STREAMS_FEW       4
+#define STREAMS_PART      16 /* a small part of all targets */
 #define TIME_MARGIN       5000
 #define PROGRESS_STEPS    2000 /* of SQLite's machine, between checks of the deadline */
 #define TEXTS_MAX         ((size_t)64 << 10) /* of one record */
@@ -80,13 +83,15 @@ static const char index_schema[] =
     " id TEXT NOT NULL, id_key INTEGER, target INTEGER, rule INTEGER, reason INTEGER,"
     " direction INTEGER, before INTEGER, after INTEGER, would INTEGER,"
     " file INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL);"
-    "CREATE INDEX record_kind ON record(kind);"
+    "CREATE INDEX record_kind ON record(kind) WHERE kind<>1;" /* few are no decisions */
     "CREATE INDEX record_id ON record(id_key) WHERE id_key IS NOT NULL;"
     "CREATE INDEX record_reason ON record(reason) WHERE reason IS NOT NULL;"
     "CREATE TABLE place(target INTEGER NOT NULL, seq INTEGER NOT NULL, time INTEGER NOT NULL,"
-    " kind INTEGER NOT NULL, id TEXT NOT NULL, own INTEGER NOT NULL, rule INTEGER, reason INTEGER,"
-    " direction INTEGER, before INTEGER, after INTEGER, would INTEGER, file INTEGER NOT NULL,"
-    " at INTEGER NOT NULL, size INTEGER NOT NULL, PRIMARY KEY(target,seq)) WITHOUT ROWID;"
+    " kind INTEGER NOT NULL, id TEXT NOT NULL, rule INTEGER, reason INTEGER, direction INTEGER,"
+    " before INTEGER, after INTEGER, would INTEGER, file INTEGER NOT NULL, at INTEGER NOT NULL,"
+    " size INTEGER NOT NULL, PRIMARY KEY(target,seq)) WITHOUT ROWID;"
+    "CREATE INDEX place_kind ON place(target,seq) WHERE kind<>1;"
+    "CREATE INDEX place_rule ON place(rule,target,seq) WHERE rule IS NOT NULL;"
     "CREATE TABLE minute(target INTEGER NOT NULL, minute INTEGER NOT NULL, file INTEGER NOT NULL,"
     " first_at INTEGER, last_at INTEGER, first INTEGER, last INTEGER, least INTEGER, most INTEGER,"
     " value_at INTEGER, rule INTEGER, value REAL, goal REAL, actions INTEGER NOT NULL,"
@@ -153,7 +158,7 @@ static const char *const statements[STATEMENT_COUNT] = {
     [TARGET_FIND] = "SELECT number FROM target WHERE id=?1 AND name=?2",
     [TARGET_FIND_ID] = "SELECT number FROM target WHERE id=?1 ORDER BY name DESC LIMIT 1",
     [TARGET_INSERT] = "INSERT INTO target(id,name) VALUES(?1,?2)",
-    [TARGET_ALL] = "SELECT number,id,name FROM target",
+    [TARGET_ALL] = "SELECT number,id,name FROM target ORDER BY number",
     [TARGET_PRUNE] = "DELETE FROM target WHERE NOT EXISTS"
                      "(SELECT 1 FROM place WHERE place.target=target.number)",
     [WORD_FIND] = "SELECT number FROM word WHERE text=?1",
@@ -167,10 +172,9 @@ static const char *const statements[STATEMENT_COUNT] = {
     [RECORD_FORGET] = "DELETE FROM record WHERE seq BETWEEN ?1 AND ?2 AND file=?3",
     [RECORD_LAST] = "SELECT seq FROM record WHERE seq>=?1 AND file=?2 ORDER BY seq LIMIT 1 OFFSET "
                     "?3",
-    [PLACE_INSERT] = "INSERT OR IGNORE INTO place(target,seq,time,kind,id,own,rule,reason,"
-                     "direction,before,after,would,file,at,size)"
-                     " SELECT ?1,seq,time,kind,id,target,rule,reason,direction,before,after,would,"
-                     "file,at,size FROM record WHERE seq=?2",
+    [PLACE_INSERT] = "INSERT OR IGNORE INTO place(target,seq,time,kind,id,rule,reason,direction,"
+                     "before,after,would,file,at,size) SELECT ?1,seq,time,kind,id,rule,reason,"
+                     "direction,before,after,would,file,at,size FROM record WHERE seq=?2",
     [PLACE_FORGET] = "DELETE FROM place WHERE target=?1 AND seq BETWEEN ?2 AND ?3",
     /* Times are distances from the begin of the minute; their order decides, not that of lines. */
     [MINUTE_ADD] =
@@ -380,14 +384,17 @@ static int check_free(const struct as_log_index *index, struct as_error *error)
 
 static int index_open_db(struct as_log_index *index, struct as_error *error)
 {
-    static const char settings[] = "PRAGMA locking_mode=EXCLUSIVE;"
+    /* Records of a target are on pages far from each other: larger pages are fewer reads. A mapped
+     * file would end the process with SIGBUS when the disk fails, so that mmap_size stays 0. */
+    static const char settings[] = "PRAGMA page_size=8192;" /* of a new file */
+                                   "PRAGMA locking_mode=EXCLUSIVE;"
                                    "PRAGMA trusted_schema=OFF;"
                                    "PRAGMA cell_size_check=ON;"
                                    "PRAGMA temp_store=MEMORY;"
-                                   "PRAGMA cache_size=-4096;"
+                                   "PRAGMA cache_size=-8192;"
                                    "PRAGMA synchronous=NORMAL;";
     static const char journal[] = "PRAGMA journal_mode=WAL;"
-                                  "PRAGMA wal_autocheckpoint=2000;"
+                                  "PRAGMA wal_autocheckpoint=4000;"
                                   "PRAGMA journal_size_limit=16777216;";
     bool is_empty = false;
     int fd;
@@ -1267,7 +1274,7 @@ static int part_add_blocks(struct as_log_index *index, struct log_part *part, in
         const size_t whole = (size_t)(newline + 1 - index->block.data);
         status = index_add_lines(index, part, done, whole, &range, error);
         done += whole;
-        if (as_system_clock.get_mono(&as_system_clock).us >= until)
+        if (done - part->done >= STEP_MIN && as_system_clock.get_mono(&as_system_clock).us >= until)
             break;
     }
     if (status == 0 && done > part->done)
@@ -1481,28 +1488,37 @@ int as_log_index_step(struct as_log_index *index, bool finds_files,
  * for some targets has a stream for each target.
  */
 
-#define STREAM_COLUMNS(own)                                                                        \
-    "SELECT r.seq,r.time,r.kind,r.id," own ",t.id,t.name,"                                         \
+#define STREAM_COLUMNS                                                                             \
+    "SELECT r.seq,r.time,r.kind,r.id,r.target,t.id,t.name,"                                        \
     "(SELECT text FROM word WHERE number=r.rule),"                                                 \
     "(SELECT text FROM word WHERE number=r.reason),"                                               \
     "(SELECT text FROM word WHERE number=r.direction),"                                            \
     "r.before,r.after,r.would,r.file,r.at,r.size FROM "
-#define STREAM_JOIN(own) " LEFT JOIN target t ON t.number=" own " WHERE "
+#define STREAM_JOIN " LEFT JOIN target t ON t.number=r.target WHERE "
 #define STREAM_FILTER                                                                              \
     " AND r.seq BETWEEN ?2 AND ?3 AND ((?4>>r.kind)&1) AND (?5=0 OR r.rule=?5)"                    \
     " AND (?6=0 OR r.reason=?6) AND r.time BETWEEN ?7 AND ?8 ORDER BY r.seq DESC"
 
-enum stream_kind { STREAM_ALL, STREAM_KIND, STREAM_REASON, STREAM_TARGET };
+enum stream_kind {
+    STREAM_ALL,
+    STREAM_KIND,
+    STREAM_REASON,
+    STREAM_TARGET,
+    STREAM_TARGET_KIND,
+    STREAM_TARGET_RULE
+};
 
 static const char *const stream_texts[] = {
-    [STREAM_ALL] =
-        STREAM_COLUMNS("r.target") "record r" STREAM_JOIN("r.target") "?1=?1" STREAM_FILTER,
-    [STREAM_KIND] = STREAM_COLUMNS("r.target") "record r INDEXED BY record_kind" STREAM_JOIN(
-        "r.target") "r.kind=?1" STREAM_FILTER,
-    [STREAM_REASON] = STREAM_COLUMNS("r.target") "record r INDEXED BY record_reason" STREAM_JOIN(
-        "r.target") "r.reason=?1" STREAM_FILTER,
-    [STREAM_TARGET] =
-        STREAM_COLUMNS("r.own") "place r" STREAM_JOIN("r.own") "r.target=?1" STREAM_FILTER,
+    [STREAM_ALL] = STREAM_COLUMNS "record r" STREAM_JOIN "?1=?1" STREAM_FILTER,
+    [STREAM_KIND] = STREAM_COLUMNS "record r INDEXED BY record_kind" STREAM_JOIN
+                                   "r.kind=?1 AND r.kind<>1" STREAM_FILTER,
+    [STREAM_REASON] =
+        STREAM_COLUMNS "record r INDEXED BY record_reason" STREAM_JOIN "r.reason=?1" STREAM_FILTER,
+    [STREAM_TARGET] = STREAM_COLUMNS "place r" STREAM_JOIN "r.target=?1" STREAM_FILTER,
+    [STREAM_TARGET_KIND] = STREAM_COLUMNS "place r INDEXED BY place_kind" STREAM_JOIN
+                                          "r.target=?1 AND r.kind<>1" STREAM_FILTER,
+    [STREAM_TARGET_RULE] = STREAM_COLUMNS "place r INDEXED BY place_rule" STREAM_JOIN
+                                          "r.target=?1 AND r.rule=?5" STREAM_FILTER,
 };
 
 struct stream {
@@ -1515,8 +1531,9 @@ struct search {
     const struct as_log_query *query;
     int64_t low, high, kinds, rule, reason, since, until;
     int64_t *targets; /* numbers of the wanted ones, ascending; only with has_targets */
-    size_t target_count, target_capacity;
+    size_t target_count, target_capacity, all_count;
     bool has_targets;
+    bool must_check; /* whether a record is about a wanted target: the streams have others too */
     struct stream streams[STREAMS_MAX];
     size_t stream_count;
 };
@@ -1557,6 +1574,7 @@ static int search_find_targets(struct search *search, struct as_error *error)
     if (!search->has_targets)
         return 0;
     while (status == 0 && (code = sqlite3_step(all)) == SQLITE_ROW) {
+        search->all_count++;
         bool is_wanted =
             query_wants_target(search->query, (const char *)sqlite3_column_text(all, 1),
                                (const char *)sqlite3_column_text(all, 2));
@@ -1686,18 +1704,32 @@ static int search_add_stream(struct search *search, enum stream_kind kind, int64
     return stream_next(search->index, stream, error);
 }
 
-/* The few streams that have all wanted records. */
+/*
+ * The few streams that have all wanted records. A stream for each wanted target reads nothing about
+ * others. But with a reason, many such streams would each read all records of their target: if the
+ * wanted targets are no small part of all, the stream of the reason is shorter. It does not know
+ * the further targets of an incident.
+ */
 static int search_open_streams(struct search *search, struct as_error *error)
 {
+    const bool has_decisions = (search->kinds >> stored_kinds[AS_RECORD_DECISION]) & 1;
+    const bool has_incidents = (search->kinds >> stored_kinds[AS_RECORD_INCIDENT]) & 1;
+    const bool is_part = search->target_count <= STREAMS_FEW ||
+                         search->target_count < search->all_count / STREAMS_PART;
     int status = 0;
-    if (search->has_targets && search->target_count <= STREAMS_MAX) {
+    if (search->has_targets && search->target_count <= STREAMS_MAX &&
+        (search->reason == 0 || search->rule > 0 || is_part || has_incidents)) {
+        const enum stream_kind kind = search->rule > 0 ? STREAM_TARGET_RULE
+                                      : has_decisions  ? STREAM_TARGET
+                                                       : STREAM_TARGET_KIND;
         for (size_t i = 0; status == 0 && i < search->target_count; i++)
-            status = search_add_stream(search, STREAM_TARGET, search->targets[i], error);
+            status = search_add_stream(search, kind, search->targets[i], error);
         return status;
     }
+    search->must_check = search->has_targets;
     if (search->reason > 0)
         return search_add_stream(search, STREAM_REASON, search->reason, error);
-    if (search->kinds == pack_kinds(~0U))
+    if (has_decisions)
         return search_add_stream(search, STREAM_ALL, 0, error);
     for (int number = 1; status == 0 && number < 63; number++) {
         if ((search->kinds >> number) & 1)
@@ -1766,7 +1798,6 @@ static struct stream *search_find_newest(struct search *search)
 
 static int search_merge(struct search *search, struct as_error *error)
 {
-    const bool must_check = search->has_targets && search->target_count > STREAMS_MAX;
     int64_t last = INT64_MAX;
     int status = 0;
     while (status == 0 && search->stream_count > 0) {
@@ -1775,7 +1806,7 @@ static int search_merge(struct search *search, struct as_error *error)
             break;
         /* An incident of several targets is in several streams. */
         if (stream->seq < last &&
-            (!must_check ||
+            (!search->must_check ||
              search_has_target(search, sqlite3_column_int64(stream->statement, 4)))) {
             struct as_log_row row;
             row_fill(stream->statement, &row);

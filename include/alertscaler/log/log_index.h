@@ -54,7 +54,7 @@ struct as_log_index_state {
 
 /*
  * With `finds_files`, first finds new, renamed, shortened and deleted files of the log. Then it
- * reads the files for some 50 ms, the newest file first, or forgets some thousand records. A
+ * reads the files for some 100 ms, the newest file first, or forgets some thousand records. A
  * damaged index is emptied, logged, and built again. After an error, what is indexed remains;
  * -ENOSPC: too little is free on the disk.
  */

@@ -534,6 +534,108 @@ Test(log_index, many_targets_are_searched_too)
     as_log_index_close(index);
 }
 
+/* The same records by each way to read them: of many targets, of few, by the reason. */
+Test(log_index, each_way_to_the_records_finds_the_same)
+{
+    static const char other[] =
+        "{\"id\":\"A\",\"kind\":\"action\",\"outcome\":\"scaled\",\"rule\":"
+        "\"r\\u00e9gle\",\"seq\":41,\"target\":\"kubernetes/c/t1\","
+        "\"target_name\":\"t1\",\"time\":\"2026-11-20T11:00:00Z\"}\n"
+        "{\"kind\":\"start\",\"seq\":42,\"time\":\"2026-11-20T11:00:00Z\"}\n";
+    const unsigned action = 1U << AS_RECORD_ACTION, start = 1U << AS_RECORD_START;
+    for (int i = 0; i < 40; i++) {
+        AS_CLEANUP(as_free_p) char *line = make_decision(i % 20);
+        append_text(path, line);
+    }
+    append_text(path, other);
+    struct as_log_index *index = open_index();
+    refresh(index);
+    static const struct {
+        unsigned kinds; /* of actions: 2; of starts: 4; else of decisions */
+        const char *target, *rule, *reason;
+        bool is_narrowed;
+        size_t count;
+        int64_t first;
+    } rows[] = {
+        {1, NULL, NULL, NULL, false, 40, 40},
+        {3, NULL, NULL, NULL, false, 41, 41},
+        {6, NULL, NULL, NULL, false, 2, 42},
+        {4, NULL, NULL, NULL, true, 0, 0},
+        {2, "t1", NULL, NULL, false, 1, 41},
+        {2, "t2", NULL, NULL, false, 0, 0},
+        {1, "t1", NULL, NULL, false, 2, 22},
+        {3, "t1", "r\xc3\xa9gle", NULL, false, 3, 41},
+        {3, NULL, "r\xc3\xa9gle", NULL, false, 41, 41},
+        {1, NULL, "r\xc3\xa9gle", "scaled", true, 2, 22},
+        {3, NULL, NULL, "scaled", false, 41, 41},
+        {3, NULL, NULL, "scaled", true, 3, 41},
+        {1, "t1", NULL, "scaled", false, 2, 22},
+        {1, "t1", NULL, "r\xc3\xa9gle", false, 0, 0},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        const struct as_log_query query = {.kinds = (rows[i].kinds & 1 ? DECISIONS : 0) |
+                                                    (rows[i].kinds & 2 ? action : 0) |
+                                                    (rows[i].kinds & 4 ? start : 0),
+                                           .target = rows[i].target,
+                                           .rule = rows[i].rule,
+                                           .reason = rows[i].reason,
+                                           .may_see = rows[i].is_narrowed ? may_see_t1 : NULL};
+        const struct found found = find(index, query);
+        cr_expect_eq(found.count, rows[i].count, "row %zu: %zu", i, found.count);
+        cr_expect_eq(found.seqs[0], rows[i].first, "row %zu", i);
+    }
+    as_log_index_close(index);
+}
+
+static bool may_see_all_but_t1(void *context, const char *target_name, const char *target)
+{
+    return strcmp(target_name, "t1") != 0;
+}
+
+Test(log_index, a_reason_of_many_targets_is_narrowed)
+{
+    for (int i = 0; i < 40; i++) {
+        AS_CLEANUP(as_free_p) char *line = make_decision(i % 20);
+        append_text(path, line);
+    }
+    struct as_log_index *index = open_index();
+    refresh(index);
+    const struct found found =
+        find(index, (struct as_log_query){.reason = "scaled", .may_see = may_see_all_but_t1});
+    cr_expect_eq(found.count, 38);
+    for (size_t i = 0; i < found.count; i++)
+        cr_expect(found.seqs[i] != 2 && found.seqs[i] != 22);
+    as_log_index_close(index);
+}
+
+static bool note_target(void *context, const struct as_log_row *row)
+{
+    snprintf(context, 40, "%s", row->target);
+    return true;
+}
+
+Test(log_index, an_incident_has_a_target_that_may_be_seen)
+{
+    char target[40] = "";
+    struct as_error error = AS_ERROR_INIT;
+    append_decisions(path, 3);
+    append_text(path,
+                "{\"event\":\"opened\",\"kind\":\"incident\",\"seq\":4,\"targets\":[{\"target\":"
+                "\"kubernetes/c/t0\"},{\"target\":\"kubernetes/c/t1\"}],\"time\":"
+                "\"2026-11-20T11:00:00Z\"}\n");
+    struct as_log_index *index = open_index();
+    refresh(index);
+    const struct as_log_query query = {.kinds = 1U << AS_RECORD_INCIDENT,
+                                       .reason = "opened",
+                                       .may_see = may_see_t1,
+                                       .on_row = note_target,
+                                       .context = target,
+                                       .deadline = AS_MONO_NEVER};
+    cr_assert_eq(as_log_index_find(index, &query, &error), 0, "%s", error.text);
+    cr_expect_str_eq(target, "kubernetes/c/t1");
+    as_log_index_close(index);
+}
+
 Test(log_index, a_query_can_be_stopped)
 {
     static atomic_bool stop;
