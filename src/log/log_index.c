@@ -48,7 +48,7 @@
 #include "sqlite_memory.h"
 
 #define INDEX_APPLICATION 1098081129 /* "Asci" */
-#define INDEX_VERSION     3
+#define INDEX_VERSION     4
 #define READ_SIZE         ((size_t)256 << 10) /* of one step, unless a line is longer */
 #define STEP_US           (100 * AS_US_PER_MS)
 #define STEP_MIN          ((uint64_t)1 << 20) /* bytes of a step: each step writes many pages */
@@ -81,15 +81,16 @@ static const char index_schema[] =
     "CREATE TABLE word(number INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);"
     "CREATE TABLE record(seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind INTEGER NOT NULL,"
     " id TEXT NOT NULL, id_key INTEGER, target INTEGER, rule INTEGER, reason INTEGER,"
-    " direction INTEGER, before INTEGER, after INTEGER, would INTEGER,"
+    " direction INTEGER, before INTEGER, after INTEGER, would INTEGER, repeats INTEGER NOT NULL,"
     " file INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL);"
     "CREATE INDEX record_kind ON record(kind) WHERE kind<>1;" /* few are no decisions */
     "CREATE INDEX record_id ON record(id_key) WHERE id_key IS NOT NULL;"
     "CREATE INDEX record_reason ON record(reason) WHERE reason IS NOT NULL;"
     "CREATE TABLE place(target INTEGER NOT NULL, seq INTEGER NOT NULL, time INTEGER NOT NULL,"
     " kind INTEGER NOT NULL, id TEXT NOT NULL, rule INTEGER, reason INTEGER, direction INTEGER,"
-    " before INTEGER, after INTEGER, would INTEGER, file INTEGER NOT NULL, at INTEGER NOT NULL,"
-    " size INTEGER NOT NULL, PRIMARY KEY(target,seq)) WITHOUT ROWID;"
+    " before INTEGER, after INTEGER, would INTEGER, repeats INTEGER NOT NULL,"
+    " file INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL,"
+    " PRIMARY KEY(target,seq)) WITHOUT ROWID;"
     "CREATE INDEX place_kind ON place(target,seq) WHERE kind<>1;"
     "CREATE INDEX place_rule ON place(rule,target,seq) WHERE rule IS NOT NULL;"
     "CREATE TABLE minute(target INTEGER NOT NULL, minute INTEGER NOT NULL, file INTEGER NOT NULL,"
@@ -167,14 +168,15 @@ static const char *const statements[STATEMENT_COUNT] = {
                    "(SELECT 1 FROM rule_target WHERE rule_target.rule=word.number) AND NOT EXISTS"
                    "(SELECT 1 FROM record WHERE record.reason=word.number)",
     [RECORD_INSERT] = "INSERT OR IGNORE INTO record(seq,time,kind,id,id_key,target,rule,reason,"
-                      "direction,before,after,would,file,at,size)"
-                      " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)",
+                      "direction,before,after,would,file,at,size,repeats)"
+                      " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)",
     [RECORD_FORGET] = "DELETE FROM record WHERE seq BETWEEN ?1 AND ?2 AND file=?3",
     [RECORD_LAST] = "SELECT seq FROM record WHERE seq>=?1 AND file=?2 ORDER BY seq LIMIT 1 OFFSET "
                     "?3",
     [PLACE_INSERT] = "INSERT OR IGNORE INTO place(target,seq,time,kind,id,rule,reason,direction,"
-                     "before,after,would,file,at,size) SELECT ?1,seq,time,kind,id,rule,reason,"
-                     "direction,before,after,would,file,at,size FROM record WHERE seq=?2",
+                     "before,after,would,repeats,file,at,size) SELECT ?1,seq,time,kind,id,rule,"
+                     "reason,direction,before,after,would,repeats,file,at,size FROM record"
+                     " WHERE seq=?2",
     [PLACE_FORGET] = "DELETE FROM place WHERE target=?1 AND seq BETWEEN ?2 AND ?3",
     /* Times are distances from the begin of the minute; their order decides, not that of lines. */
     [MINUTE_ADD] =
@@ -795,6 +797,7 @@ enum record_number {
     NUMBER_SEQ,
     NUMBER_FROM,
     NUMBER_TO,
+    NUMBER_REPEATS,
     NUMBER_OUTPUT_REPLICAS,
     NUMBER_OUTPUT_DESIRED,
     NUMBER_OUTPUT_WOULD,
@@ -820,6 +823,7 @@ static const struct record_member record_members[] = {
     {false, "seq", -1, NUMBER_SEQ},
     {false, "from", -1, NUMBER_FROM},
     {false, "to", -1, NUMBER_TO},
+    {false, "repeats", -1, NUMBER_REPEATS},
     {true, "rule", TEXT_OUTPUT_RULE, -1},
     {true, "reason", TEXT_OUTPUT_REASON, -1},
     {true, "direction", TEXT_OUTPUT_DIRECTION, -1},
@@ -1137,6 +1141,7 @@ static int index_add_parsed(struct as_log_index *index, const struct parsed_reco
     index_bind(index, RECORD_INSERT, 13, place->file);
     index_bind(index, RECORD_INSERT, 14, (int64_t)place->at);
     index_bind(index, RECORD_INSERT, 15, (int64_t)place->size);
+    index_bind(index, RECORD_INSERT, 16, parsed->numbers[NUMBER_REPEATS]); /* 0: none */
     status = index_run(index, RECORD_INSERT, error);
     const bool is_new = status == 0 && sqlite3_changes(index->db) > 0; /* not in two files */
     for (size_t i = 0; status == 0 && i < target_count; i++)
@@ -1493,7 +1498,7 @@ int as_log_index_step(struct as_log_index *index, bool finds_files,
     "(SELECT text FROM word WHERE number=r.rule),"                                                 \
     "(SELECT text FROM word WHERE number=r.reason),"                                               \
     "(SELECT text FROM word WHERE number=r.direction),"                                            \
-    "r.before,r.after,r.would,r.file,r.at,r.size FROM "
+    "r.before,r.after,r.would,r.file,r.at,r.size,r.repeats FROM "
 #define STREAM_JOIN " LEFT JOIN target t ON t.number=r.target WHERE "
 #define STREAM_FILTER                                                                              \
     " AND r.seq BETWEEN ?2 AND ?3 AND ((?4>>r.kind)&1) AND (?5=0 OR r.rule=?5)"                    \
@@ -1779,6 +1784,7 @@ static void row_fill(sqlite3_stmt *from, struct as_log_row *row_out)
         .file = sqlite3_column_int64(from, 13),
         .at = (uint64_t)sqlite3_column_int64(from, 14),
         .size = (uint64_t)sqlite3_column_int64(from, 15),
+        .repeats = (uint64_t)sqlite3_column_int64(from, 16),
     };
     for (int kind = 0; kind < AS_RECORD_KIND_COUNT; kind++) {
         if (stored_kinds[kind] == stored)

@@ -392,6 +392,7 @@ static void api_keep_decision(struct as_api *api, const struct as_decision_recor
     decision->direction = output->direction;
     decision->replicas = output->replicas;
     decision->desired = output->desired;
+    decision->repeats = record->repeats;
     decision->has_would = output->has_would;
     snprintf(decision->unit, sizeof(decision->unit), "%s", record->unit ? record->unit : "");
     decision->would = output->would;

@@ -56,6 +56,7 @@ static const struct as_row decision_rows[] = {
     {AS_ROW("desired", i32, kept_decision, desired, REQUIRED)},
     {AS_ROW("would", i32, kept_decision, would, DEFAULT),
      .has_at = AS_ROW_HAS(kept_decision, has_would)},
+    {AS_ROW("repeats", u64, kept_decision, repeats, REQUIRED)},
     {.name = NULL},
 };
 
@@ -252,6 +253,7 @@ static const struct as_row history_rows[] = {
     {AS_ROW("replicas", i32, as_log_row, from, REQUIRED)},
     {AS_ROW("desired", i32, as_log_row, to, REQUIRED)},
     {AS_ROW("would", i32, as_log_row, would, DEFAULT), .has_at = AS_ROW_HAS(as_log_row, has_would)},
+    {AS_ROW("repeats", u64, as_log_row, repeats, REQUIRED)},
     {.name = NULL},
 };
 

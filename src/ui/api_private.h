@@ -53,7 +53,8 @@ struct kept_decision {
     int32_t replicas, desired;
     bool has_would;
     int32_t would;
-    bool has_value; /* of the rule that won, whose goal is a value */
+    uint64_t repeats; /* equal decisions since the previous record, which have no record */
+    bool has_value;   /* of the rule that won, whose goal is a value */
     double value, goal;
     char unit[AS_UNIT_SIZE]; /* of the sizes; "": none */
     char *record;            /* JSON, as in the action log; NULL: too long */

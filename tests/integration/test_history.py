@@ -51,6 +51,7 @@ def make_night(count, start=0):
                                  name=name, target=TARGETS[name])
         if number % 7 == 0:
             decision["output"]["would"] = 9
+        decision["repeats"] = number % 4
         time = (NIGHT + datetime.timedelta(seconds=number)).strftime("%Y-%m-%dT%H:%M:%S.123456Z")
         records.append({**decision, "id": f"01KAJ2Q5J3M6V3Y8{number:010}", "time": time})
         if number % 10 == 0:
@@ -79,7 +80,8 @@ def summarize(record):
     output = record["output"]
     return {"id": record["id"], "time": record["time"], "target": record["target"], "target_name": record["target_name"],
             "rule": output["rule"], "reason": output["reason"], "direction": output["direction"],
-            "replicas": output["replicas"], "desired": output["desired"], **({"would": output["would"]} if "would" in output else {})}
+            "replicas": output["replicas"], "desired": output["desired"], **({"would": output["would"]} if "would" in output else {}),
+            "repeats": record["repeats"]}
 
 
 def expect(records, target=None, rule=None, reason=None, since=None, until=None, before=None, limit=100):

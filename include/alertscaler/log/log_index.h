@@ -73,7 +73,8 @@ struct as_log_row { /* texts are valid during the call */
     bool has_from, has_to, has_would;
     int32_t from, to; /* of a decision: `replicas` and `desired` */
     int32_t would;
-    int64_t file; /* where the record is, for as_log_index_read_row */
+    uint64_t repeats; /* equal decisions or failures since the previous record, without records */
+    int64_t file;     /* where the record is, for as_log_index_read_row */
     uint64_t at, size;
 };
 

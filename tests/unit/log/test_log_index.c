@@ -67,9 +67,10 @@ static char *make_decision(int number)
         "{\"hash\":\"h\",\"id\":\"D%lld\",\"input\":{\"observed\":{\"replicas\":99},\"target\":"
         "{\"min\":1}},\"kind\":\"decision\",\"output\":{\"desired\":%d,\"direction\":\"up\","
         "\"reason\":\"scaled\",\"replicas\":4,\"rule\":\"r\\u00e9gle\",\"trail\":[{\"desired\":7,"
-        "\"rule\":\"other\"}]},\"pause\":{\"reason\":\"by hand\"},\"prev\":\"p\",\"seq\":%lld,"
+        "\"rule\":\"other\"}]},\"pause\":{\"reason\":\"by hand\"},\"prev\":\"p\",\"repeats\":%lld,"
+        "\"seq\":%lld,"
         "\"target\":\"kubernetes/c/t%d\",\"target_name\":\"t%d\",\"time\":\"%s\"}\n",
-        (long long)seq, number + 5, (long long)seq, number, number, time);
+        (long long)seq, number + 5, (long long)seq * 1000, (long long)seq, number, number, time);
 }
 
 static void append_decisions(const char *name, int count)
@@ -153,6 +154,7 @@ Test(log_index, members_are_those_of_the_record_not_of_what_is_in_it)
     cr_assert_eq(found.last.from, 4);
     cr_assert_eq(found.last.to, 6);
     cr_assert_not(found.last.has_would);
+    cr_assert_eq(found.last.repeats, 2000);
     cr_assert_str_eq(found.id, "D2");
     cr_assert_str_eq(found.rule, "r\xc3\xa9gle");
     cr_assert_eq(found.last.kind, AS_RECORD_DECISION);
