@@ -51,7 +51,7 @@
 #define INDEX_VERSION     4
 #define READ_SIZE         ((size_t)256 << 10) /* of one step, unless a line is longer */
 #define STEP_US           (100 * AS_US_PER_MS)
-#define STEP_MIN          ((uint64_t)1 << 20) /* bytes of a step: each step writes many pages */
+#define STEP_MIN          ((uint64_t)8 << 20) /* bytes of a step: each writes pages of all targets */
 #define MARK_SIZE         1024                /* first and last bytes that identify a file */
 #define FORGET_RECORDS    2000                /* in one step */
 #define FILES_MAX         20000
@@ -393,7 +393,7 @@ static int index_open_db(struct as_log_index *index, struct as_error *error)
                                    "PRAGMA trusted_schema=OFF;"
                                    "PRAGMA cell_size_check=ON;"
                                    "PRAGMA temp_store=MEMORY;"
-                                   "PRAGMA cache_size=-8192;"
+                                   "PRAGMA cache_size=-16384;"
                                    "PRAGMA synchronous=NORMAL;";
     static const char journal[] = "PRAGMA journal_mode=WAL;"
                                   "PRAGMA wal_autocheckpoint=4000;"
