@@ -138,6 +138,7 @@ enum statement {
     TIME_FIRST,
     TIME_LAST,
     WORD_TEXT,
+    TARGET_OF_SEQ,
     STATEMENT_COUNT
 };
 
@@ -215,6 +216,8 @@ static const char *const statements[STATEMENT_COUNT] = {
     [TIME_FIRST] = "SELECT min(time) FROM record WHERE seq BETWEEN ?1 AND ?2 AND file=?3",
     [TIME_LAST] = "SELECT max(time) FROM record WHERE seq BETWEEN ?1 AND ?2 AND file=?3",
     [WORD_TEXT] = "SELECT text FROM word WHERE number=?1",
+    [TARGET_OF_SEQ] = "SELECT t.id,t.name FROM record r JOIN target t ON t.number=r.target"
+                      " WHERE r.seq=?1",
 };
 
 struct log_part { /* a file of the log, as last scanned */
@@ -1653,6 +1656,23 @@ static int index_find_id(struct as_log_index *index, const char *id, int64_t kin
     return status == 1 ? -ENOENT : status;
 }
 
+/* -ENOENT: the reader may not see the record. */
+static int search_check_seen(struct search *search, int64_t seq, struct as_error *error)
+{
+    struct as_log_index *index = search->index;
+    const struct as_log_query *query = search->query;
+    sqlite3_stmt *find = index->statements[TARGET_OF_SEQ];
+    index_bind(index, TARGET_OF_SEQ, 1, seq);
+    const int code = sqlite3_step(find);
+    const bool is_seen = code == SQLITE_ROW &&
+                         query->may_see(query->context, (const char *)sqlite3_column_text(find, 1),
+                                        (const char *)sqlite3_column_text(find, 0));
+    const int status =
+        code == SQLITE_ROW || code == SQLITE_DONE ? 0 : index_fail(index, "read", error);
+    sqlite3_reset(find);
+    return status == 0 && !is_seen ? -ENOENT : status;
+}
+
 static int search_set_bounds(struct search *search, int64_t only_seq, struct as_error *error)
 {
     const struct as_log_query *query = search->query;
@@ -1664,6 +1684,8 @@ static int search_set_bounds(struct search *search, int64_t only_seq, struct as_
     search->until = query->until.set ? query->until.at.us : INT64_MAX;
     if (query->before_id) {
         status = index_find_id(search->index, query->before_id, search->kinds, &seq, error);
+        if (status == 0 && query->may_see && !query->before_at.set)
+            status = search_check_seen(search, seq, error);
         if (status == 0)
             search->high = seq - 1;
         else if (status == -ENOENT && query->before_at.set)

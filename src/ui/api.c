@@ -30,8 +30,9 @@
  * Names of credentials in answers. The sources of the kill switch are no credentials.
  */
 
-#define OTHER       "another credential"
-#define KILL_SWITCH "kill switch " /* "file" or "annotation": no credential */
+#define OTHER        "another credential"
+#define OTHER_TARGET "another target"
+#define KILL_SWITCH  "kill switch " /* "file" or "annotation": no credential */
 
 static bool api_is_whole(const struct api_request *request)
 {
@@ -46,6 +47,25 @@ static bool api_may_see(const struct api_request *request, const char *name)
 const char *api_show_credential(const struct api_request *request, const char *name)
 {
     return as_str_starts_with(name, KILL_SWITCH) || api_may_see(request, name) ? name : OTHER;
+}
+
+bool api_may_see_target(const struct api_request *request, const char *name, const char *id)
+{
+    const struct as_view *view = &request->view;
+    return as_scope_allows_target(view->scopes, view->scope_count, request->who, name, id);
+}
+
+bool api_may_see_rule(const struct api_request *request, const char *rule, const char *target_name,
+                      const char *target_id)
+{
+    const struct as_view *view = &request->view;
+    return as_scope_allows(view->scopes, view->scope_count, request->who, rule, target_name,
+                           target_id);
+}
+
+const char *api_show_target(const struct api_request *request, const char *name)
+{
+    return !name || api_may_see_target(request, name, "") ? name : OTHER_TARGET;
 }
 
 static void hide_member(const struct api_request *request, json_t *object, const char *key)
@@ -539,9 +559,11 @@ static const struct as_row approval_rows[] = {
     {.name = NULL},
 };
 
-static void list_approval(void *list, const struct as_approval_view *view)
+static void list_approval(void *context, const struct as_approval_view *view)
 {
-    api_list_add(list, approval_rows, view);
+    struct api_list *list = context;
+    if (api_may_see_rule(list->request, view->state.rule, view->name, view->target))
+        api_list_add(list, approval_rows, view);
 }
 
 void api_answer_approvals(struct api_request *request)
@@ -611,13 +633,27 @@ static const struct as_row incident_rows[] = {
     {.name = NULL},
 };
 
-static void list_incident(void *list, const struct as_incident_state *state,
+/* Without the targets of others. */
+static void list_incident(void *context, const struct as_incident_state *state,
                           const struct as_incident_target *targets, size_t target_count)
 {
-    const struct incident_answer answer = {state, targets, target_count,
-                                           as_moment_is_set(state->silenced)};
-    if (state->is_open)
+    struct api_list *list = context;
+    const struct api_request *request = list->request;
+    const bool is_whole = api_is_whole(request);
+    if (!state->is_open)
+        return;
+    struct as_incident_target *seen = as_xcalloc(target_count + 1, sizeof(*seen));
+    struct incident_answer answer = {
+        .state = state, .targets = seen, .is_silenced = as_moment_is_set(state->silenced)};
+    for (size_t i = 0; i < target_count; i++) {
+        const char *id = targets[i].target;
+        if (is_whole || api_may_see_rule(request, targets[i].rule,
+                                         as_engine_find_name(request->view.engine, id), id))
+            seen[answer.target_count++] = targets[i];
+    }
+    if (is_whole || answer.target_count > 0)
         api_list_add(list, incident_rows, &answer);
+    free(seen);
 }
 
 void api_answer_incidents(struct api_request *request)

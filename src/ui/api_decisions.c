@@ -33,8 +33,9 @@
 #define FOLLOWED_US         AS_US_PER_DAY     /* where the next decision and actions are searched */
 #define ACTIONS_MAX         64
 
-/* Which decisions are wanted. Texts are borrowed. */
+/* Which decisions are wanted, of those that the reader may see. All is borrowed. */
 struct api_filter {
+    const struct api_request *reader;
     const char *target, *rule, *before;
     bool has_reason;
     enum as_reason reason;
@@ -348,12 +349,6 @@ static struct api_history *history_begin_list(struct api_request *request, size_
     list->limit = limit < HISTORY_MAX ? limit : HISTORY_MAX;
     as_json_begin_array(&list->json);
     return list;
-}
-
-static void decisions_add_kept(struct api_history *list, const struct kept_decision *decision)
-{
-    if (list->reader.is_whole || history_may_see(list, decision->target_name, decision->target))
-        (void)decisions_add(list, decision_rows, decision);
 }
 
 static char *copy_if_set(const char *text)
@@ -709,6 +704,7 @@ static int read_filter(const struct api_request *request, struct api_filter *fil
 {
     const char *reason = api_parameter_find(request, "reason");
     *filter = (struct api_filter){
+        .reader = request,
         .target = api_parameter_find(request, "target"),
         .rule = api_parameter_find(request, "rule"),
         .before = api_parameter_find(request, "before"),
@@ -722,9 +718,24 @@ static int read_filter(const struct api_request *request, struct api_filter *fil
     return status != 0 ? status : api_parameter_get_time(request, "until", &filter->until, error);
 }
 
+static bool api_may_see_decision(const struct api_request *request,
+                                 const struct kept_decision *decision)
+{
+    return api_may_see_target(request, decision->target_name, decision->target);
+}
+
+/* NULL also for a decision that the reader may not see. */
+static const struct kept_decision *api_find_seen_decision(const struct api_request *request,
+                                                          const char *id)
+{
+    const struct kept_decision *decision = api_find_decision(request->api, id);
+    return decision && api_may_see_decision(request, decision) ? decision : NULL;
+}
+
 static bool api_is_wanted(const struct api_filter *filter, const struct kept_decision *decision)
 {
-    return (!filter->target || as_target_is_same(filter->target, decision->target) ||
+    return api_may_see_decision(filter->reader, decision) &&
+           (!filter->target || as_target_is_same(filter->target, decision->target) ||
             strcmp(filter->target, decision->target_name) == 0) &&
            (!filter->rule || as_str_equal(filter->rule, decision->rule)) &&
            (!filter->has_reason || filter->reason == decision->reason) &&
@@ -738,7 +749,7 @@ static const struct kept_decision *get_first(const struct as_api *api,
 {
     if (!filter->before)
         return TAILQ_FIRST(&api->decisions);
-    const struct kept_decision *last_seen = api_find_decision(api, filter->before);
+    const struct kept_decision *last_seen = api_find_seen_decision(filter->reader, filter->before);
     return last_seen ? TAILQ_NEXT(last_seen, next) : NULL;
 }
 
@@ -749,7 +760,7 @@ static bool api_is_beyond_memory(const struct as_api *api, const struct api_filt
 {
     const struct kept_decision *oldest = TAILQ_LAST(&api->decisions, kept_decision_list);
     size_t count = 0;
-    if (filter->before && !api_find_decision(api, filter->before))
+    if (filter->before && !api_find_seen_decision(filter->reader, filter->before))
         return true;
     if (oldest && filter->since.set && oldest->at.us < filter->since.at.us)
         return false;
@@ -765,11 +776,11 @@ static void api_answer_older_decisions(struct api_request *request, const struct
     const struct as_api *api = request->api;
     const struct kept_decision *oldest = TAILQ_LAST(&api->decisions, kept_decision_list);
     struct api_history *list = history_begin_list(request, limit);
-    const bool is_in_memory = !filter->before || api_find_decision(api, filter->before);
+    const bool is_in_memory = !filter->before || api_find_seen_decision(request, filter->before);
     const struct kept_decision *decision = get_first(api, filter);
     for (; decision; decision = TAILQ_NEXT(decision, next)) {
         if (api_is_wanted(filter, decision))
-            decisions_add_kept(list, decision);
+            (void)decisions_add(list, decision_rows, decision);
     }
     if (is_in_memory && oldest)
         history_submit_list(list, filter, oldest->id, (as_maybe_time){true, oldest->at});
@@ -804,7 +815,7 @@ void api_answer_decisions(struct api_request *request)
 void api_answer_decision(struct api_request *request)
 {
     AS_CLEANUP(as_free_p) char *id = api_decode_rest(request);
-    const struct kept_decision *decision = id ? api_find_decision(request->api, id) : NULL;
+    const struct kept_decision *decision = id ? api_find_seen_decision(request, id) : NULL;
     if (!decision && id && request->api->history_log) {
         history_answer_decision(request, id);
         return;

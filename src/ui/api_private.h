@@ -216,6 +216,17 @@ void api_read_previous_decision(struct api_request *request, const struct kept_d
 const char *api_find_failure(const struct as_api *api, const char *target); /* or NULL */
 
 /*
+ * What the reader of an answer may see: the targets and rules that the patterns of its credential
+ * fit. All else is answered as if it did not exist.
+ */
+bool api_may_see_target(const struct api_request *request, const char *name,
+                        const char *id) AS_MUST_USE;
+bool api_may_see_rule(const struct api_request *request, const char *rule, const char *target_name,
+                      const char *target_id) AS_MUST_USE;
+/* The name of a target that another target depends on, or a neutral text. */
+const char *api_show_target(const struct api_request *request, const char *name);
+
+/*
  * Names of credentials in answers. A credential that is narrowed by `targets` or `rules` sees its
  * own name, and "another credential" in place of other names. All other credentials see all names.
  */

@@ -303,7 +303,10 @@ void api_answer_rules(struct api_request *request)
     struct api_list list;
     if (!api_list_begin(&list, request, API_LIMIT_MAX))
         return;
-    for (size_t i = 0; i < ruleset->rule_count && !list.is_cut; i++)
-        api_list_add(&list, rule_rows, ruleset->rules[i]);
+    for (size_t i = 0; i < ruleset->rule_count && !list.is_cut; i++) {
+        const struct as_rule *rule = ruleset->rules[i];
+        if (api_may_see_rule(request, rule->name, rule->target->name, ""))
+            api_list_add(&list, rule_rows, rule);
+    }
     api_list_end(&list);
 }

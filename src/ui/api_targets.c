@@ -49,6 +49,7 @@ struct status_answer {
     bool is_ready;
     struct as_pause_view pause;
     int64_t incident_expiry_s;
+    uint64_t rules, targets, incidents; /* that the reader may see */
     struct as_engine_counts counts;
     struct as_storage_counts storage;
 };
@@ -101,6 +102,9 @@ static const struct as_row failing_rule_rows[] = {
 
 static void write_failing_rule(void *context, const struct as_rule *rule, const char *error)
 {
+    const struct api_request *request = api_get_request(context);
+    if (!api_may_see_rule(request, rule->name, rule->target->name, ""))
+        return;
     as_rows_write(context, failing_rule_rows,
                   &(struct failing_rule_answer){rule->name, rule->target->name, error});
 }
@@ -131,15 +135,53 @@ static const struct as_row status_rows[] = {
     {AS_ROW("incident_expiry_seconds", i64, status_answer, incident_expiry_s, REQUIRED)},
     {AS_ROW("config_digest", text, as_view, config_digest, REQUIRED), STATUS},
     {AS_ROW_CHARS("rules_digest", as_ruleset, digest, REQUIRED), RULESET},
-    {AS_ROW("rules", u64, as_ruleset, rule_count, REQUIRED), RULESET},
+    {AS_ROW("rules", u64, status_answer, rules, REQUIRED)},
     {API_HOOK("query_errors", status_query_errors_write)},
-    {AS_ROW("targets", u64, status_answer, counts.targets, REQUIRED)},
-    {AS_ROW("incidents_open", u64, status_answer, counts.incidents_open, REQUIRED)},
+    {AS_ROW("targets", u64, status_answer, targets, REQUIRED)},
+    {AS_ROW("incidents_open", u64, status_answer, incidents, REQUIRED)},
     {AS_ROW("connections", u32, as_view, connections, REQUIRED), STATUS},
     {AS_ROW_SAME("queues", REQUIRED, queues_rows)},
     {AS_ROW_SAME("action_log", REQUIRED, action_log_rows)},
     {.name = NULL},
 };
+
+struct status_counting {
+    const struct api_request *request;
+    struct status_answer *answer;
+};
+
+static void status_count_target(void *context, const struct as_target_view *target)
+{
+    const struct status_counting *counting = context;
+    counting->answer->targets += api_may_see_target(counting->request, target->name, target->id);
+}
+
+static void status_count_incident(void *context, const struct as_incident_state *state,
+                                  const struct as_incident_target *targets, size_t count)
+{
+    const struct status_counting *counting = context;
+    bool is_seen = false;
+    for (size_t i = 0; state->is_open && !is_seen && i < count; i++)
+        is_seen =
+            api_may_see_rule(counting->request, targets[i].rule,
+                             as_engine_find_name(counting->request->view.engine, targets[i].target),
+                             targets[i].target);
+    counting->answer->incidents += is_seen;
+}
+
+static void status_count_seen(const struct api_request *request, struct status_answer *answer)
+{
+    const struct as_view *view = &request->view;
+    struct status_counting counting = {request, answer};
+    for (size_t i = 0; i < view->ruleset->rule_count; i++) {
+        const struct as_rule *rule = view->ruleset->rules[i];
+        answer->rules += api_may_see_rule(request, rule->name, rule->target->name, "");
+    }
+    if (!view->engine)
+        return;
+    as_engine_visit_targets(view->engine, view->mono, view->wall, status_count_target, &counting);
+    as_engine_visit_incidents(view->engine, status_count_incident, &counting);
+}
 
 void api_answer_status(struct api_request *request)
 {
@@ -156,6 +198,13 @@ void api_answer_status(struct api_request *request)
     if (view->engine) {
         answer.pause = as_engine_get_pause(view->engine, view->mono, view->wall);
         answer.counts = as_engine_get_counts(view->engine);
+    }
+    answer.rules = view->ruleset->rule_count;
+    answer.targets = answer.counts.targets;
+    answer.incidents = answer.counts.incidents_open;
+    if (!as_scope_is_whole(view->scopes, view->scope_count, request->who)) {
+        answer.rules = answer.targets = answer.incidents = 0;
+        status_count_seen(request, &answer);
     }
     if (view->storage)
         answer.storage = as_storage_get_counts(view->storage);
@@ -175,7 +224,7 @@ struct target_answer {
     const struct kept_decision *dry_run; /* the last decision, if it is a dry run; or NULL */
     const struct as_other *others;
     size_t other_count;
-    const char *failure, *failure_text; /* or NULL */
+    const char *waits_for, *failure, *failure_text; /* or NULL */
 };
 
 static void target_address_write(struct as_json_writer *json, const struct as_row *row,
@@ -234,18 +283,27 @@ static const struct as_row hold_rows[] = {
     {.name = NULL},
 };
 
-static void write_hold(void *json, const struct as_hold_view *hold)
+struct hold_list {
+    struct as_json_writer *json;
+    const struct as_target_view *target;
+};
+
+static void write_hold(void *context, const struct as_hold_view *hold)
 {
-    as_rows_write(json, hold_rows, hold);
+    const struct hold_list *list = context;
+    if (hold->by != AS_HOLDER_RULE || api_may_see_rule(api_get_request(list->json), hold->name,
+                                                       list->target->name, list->target->id))
+        as_rows_write(list->json, hold_rows, hold);
 }
 
 static void target_holds_write(struct as_json_writer *json, const struct as_row *row,
                                const void *base)
 {
     const struct as_view *view = &api_get_request(json)->view;
-    const struct as_target_view *target = base;
+    struct hold_list list = {json, base};
     as_json_begin_array(json);
-    as_engine_visit_holds(view->engine, target->ref, view->mono, view->wall, write_hold, json);
+    as_engine_visit_holds(view->engine, list.target->ref, view->mono, view->wall, write_hold,
+                          &list);
     as_json_end_array(json);
 }
 
@@ -343,6 +401,9 @@ struct next_list {
 static void write_next(void *context, const struct as_next_view *view)
 {
     const struct next_list *list = context;
+    if (!api_may_see_rule(api_get_request(list->json), view->rule, list->target->name,
+                          list->target->id))
+        return;
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(NEXT_TEXT_MAX);
     api_print_next(list->target, view, &text);
     as_rows_write(list->json, next_rows,
@@ -371,7 +432,9 @@ static const struct as_row ineffective_rows[] = {
 
 static void write_ineffective_rule(void *context, const struct as_ineffective_view *rule)
 {
-    as_rows_write(context, ineffective_rows, rule);
+    struct as_json_writer *json = context;
+    if (api_may_see_rule(api_get_request(json), rule->rule, rule->target_name, rule->ref->id))
+        as_rows_write(json, ineffective_rows, rule);
 }
 
 static void target_ineffective_write(struct as_json_writer *json, const struct as_row *row,
@@ -466,7 +529,7 @@ static const struct as_row target_rows[] = {
      .count_at = AS_ROW_COUNT(target_answer, other_count)},
     {AS_ROW("ordered", i32, as_target_view, ordered, REQUIRED), VIEW,
      .has_at = AS_ROW_HAS(as_target_view, has_order)},
-    {AS_ROW("waits_for", maybe_text, as_target_view, waits_for, NULLABLE), VIEW},
+    {AS_ROW("waits_for", maybe_text, target_answer, waits_for, NULLABLE)},
     {AS_ROW("ready", size, as_target_view, ready, NULLABLE), VIEW},
     {AS_ROW("did_not_come", flag, as_target_view, did_not_come, REQUIRED), VIEW},
     {API_HOOK("ineffective", target_ineffective_write), VIEW},
@@ -497,6 +560,7 @@ static struct target_answer target_make_answer(const struct api_request *request
         .has_floor = view->floor.size != 0,
         .is_contended = as_moment_is_set(view->contended_until),
         .has_decision = view->last_decision != NULL,
+        .waits_for = api_show_target(request, view->waits_for),
     };
     answer.others = as_others_find(request->view.others, view->id, &answer.other_count);
     if (answer.has_decision && view->last_reason == AS_REASON_DRY_RUN)
@@ -518,7 +582,7 @@ static void visit(const struct api_request *request, as_target_visit_fn *each, v
 static void list_target(void *context, const struct as_target_view *view)
 {
     struct api_list *list = context;
-    if (list->is_cut)
+    if (list->is_cut || !api_may_see_target(list->request, view->name, view->id))
         return;
     const struct target_answer answer = target_make_answer(list->request, view);
     api_list_add(list, target_rows, &answer);
@@ -569,8 +633,20 @@ bool api_visit_target(const struct api_request *request, const char *wanted,
     return search.is_found;
 }
 
-static void answer_with_target(void *request, const struct as_target_view *view)
+/* The wanted target is in the path. */
+static void answer_no_target(const struct api_request *request)
 {
+    AS_CLEANUP(as_free_p) char *wanted = api_decode_rest(request);
+    as_reply_error(request->exchange, 404, NULL, "no such target: %s", wanted ? wanted : "");
+}
+
+static void answer_with_target(void *context, const struct as_target_view *view)
+{
+    struct api_request *request = context;
+    if (!api_may_see_target(request, view->name, view->id)) {
+        answer_no_target(request);
+        return;
+    }
     const struct target_answer answer = target_make_answer(request, view);
     targets_answer_object(request, target_rows, &answer);
 }
@@ -579,7 +655,9 @@ static void answer_with_state(void *context, const struct as_target_view *target
 {
     struct api_request *request = context;
     AS_CLEANUP(as_buf_deinit) struct as_buf state = AS_BUF_INIT(API_BODY_MAX);
-    if (!as_engine_encode_target(request->view.engine, target->id, &state))
+    if (!api_may_see_target(request, target->name, target->id))
+        answer_no_target(request);
+    else if (!as_engine_encode_target(request->view.engine, target->id, &state))
         as_reply_error(request->exchange, 404, NULL, "no such target: %s", target->id);
     else if (as_buf_check(&state) < 0)
         as_reply_error(request->exchange, 500, NULL, "the state is longer than %zu bytes",
@@ -592,14 +670,13 @@ static void answer_with_state(void *context, const struct as_target_view *target
     }
 }
 
-/* The wanted target is in the path. */
 static void answer_for_target(struct api_request *request, as_target_visit_fn *each)
 {
     AS_CLEANUP(as_free_p) char *wanted = api_decode_rest(request);
     if (as_str_is_empty(wanted))
         as_reply_error(request->exchange, 400, NULL, "expected a target's name or id");
     else if (!api_visit_target(request, wanted, each, request))
-        as_reply_error(request->exchange, 404, NULL, "no such target: %s", wanted);
+        answer_no_target(request);
 }
 
 void api_answer_debug_target(struct api_request *request)

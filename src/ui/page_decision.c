@@ -561,12 +561,13 @@ void page_answer_decision(struct api_request *request)
     const struct kept_decision *decision = found ? found->decision : NULL;
     if (!found && id)
         decision = api_find_decision(request->api, id);
+    if (decision && !page_may_see_target(request, decision->target_name, decision->target))
+        decision = NULL; /* also the log is searched for it, as for one that does not exist */
     if (!found && id && !decision && request->api->history_log) {
         api_read_decision(request, id, &endpoint);
         return;
     }
-    if (!found && decision && is_earlier && request->api->history_log &&
-        page_may_see_target(request, decision->target_name, decision->target)) {
+    if (!found && decision && is_earlier && request->api->history_log) {
         api_read_previous_decision(request, decision, &endpoint);
         return;
     }
@@ -581,7 +582,7 @@ void page_answer_decision(struct api_request *request)
                     "Neither memory nor the action log of this replica has this decision.");
         return;
     }
-    if (!decision || !page_may_see_target(request, decision->target_name, decision->target)) {
+    if (!decision) {
         page_refuse(request, 404, "No such decision",
                     "It is not among the last %d decisions. The action log has them all: "
                     "alertscaler explain --target NAME --at TIME.",

@@ -298,16 +298,16 @@ static void page_home_print_targets(const struct api_request *request, struct as
         const char *name = page_home_find_name(request, targets[i].target);
         if (!page_may_see_rule(request, targets[i].rule, name, targets[i].target))
             continue;
-        if (shown++ == TARGETS_SHOWN) {
-            as_buf_printf(out, "<p class=\"dim\">and %zu more</p>", count - i);
-            break;
-        }
+        if (shown++ >= TARGETS_SHOWN)
+            continue;
         as_buf_append_str(out, "<p>");
         page_link_target(request, out, targets[i].target, name);
         as_buf_append_str(out, " by ");
         page_link_rule(request, out, targets[i].rule);
         as_buf_append_str(out, "</p>");
     }
+    if (shown > TARGETS_SHOWN)
+        as_buf_printf(out, "<p class=\"dim\">and %zu more</p>", shown - TARGETS_SHOWN);
 }
 
 static const struct html_column columns[] = {

@@ -305,7 +305,7 @@ static void print_states(struct signs *signs)
     print_lock_sign(signs, "down", target->down_locked_until);
     if (target->waits_for && begin_sign(signs, "")) {
         as_buf_append_str(out, "waits for ");
-        html_text(out, target->waits_for);
+        html_text(out, api_show_target(request, target->waits_for));
         end_sign(signs);
     }
     if (is_at_min(target) && !is_at_max(target))

@@ -86,7 +86,8 @@ struct as_log_query {        /* all borrowed */
     as_maybe_time since;     /* from then on */
     as_maybe_time until;     /* up to then */
     const char *before_id;   /* only records before the one with this id; NULL: all */
-    as_maybe_time before_at; /* takes its place if the log has no record with this id */
+    as_maybe_time before_at; /* takes its place if the log has no record with this id; if it is
+                                not set, `may_see` also holds for that record */
     /* Whether the reader may know of this target; NULL: of all records. With it, records without a
      * target are not found. */
     bool (*may_see)(void *context, const char *target_name, const char *target);
