@@ -381,12 +381,20 @@ static void print_start(const struct print *print, json_t *record)
                   {"targets", "target"},
                   {"incidents", "open incident"},
                   {"intents", "unfinished action"}};
+    const json_t *each;
+    size_t leader;
     put_text_after(print, "alertscaler ", as_record_get_text(record, "version"));
     put_text_after(print, " on ", as_record_get_text(record, "instance"));
     for (size_t i = 0; i < AS_ARRAY_SIZE(counts); i++) {
         const long long count = get_number(record, counts[i].key);
         fprintf(print->out, "%s%lld %s%s", i == 0 ? ": " : ", ", count, counts[i].one,
                 count == 1 ? "" : "s");
+    }
+    json_array_foreach(json_object_get(record, "leaders"), leader, each)
+    {
+        put_text_after(print, leader ? ", " : "; before led ", as_record_get_text(each, "replica"));
+        put_text_after(print, " from ", as_record_get_text(each, "since"));
+        put_text_after(print, " to ", as_record_get_text(each, "until"));
     }
 }
 

@@ -146,12 +146,15 @@ static int remote_find_number(const struct http_answer *answer, const char *name
 static void remote_report(const struct log_remote *remote, const struct http_answer *answer)
 {
     int64_t missing = 0, skipped = 0;
+    AS_CLEANUP(as_free_p) char *absences = remote_copy_header(answer, "Alertscaler-Log-Absences");
     if (remote_find_number(answer, "Alertscaler-Log-Missing", &missing) == 0 && missing > 0)
-        (void)as_cli_fail(
-            remote->args,
-            "%lld records are not in the files of this daemon: a rotation has deleted "
-            "them, or another replica has them",
-            (long long)missing);
+        (void)as_cli_fail(remote->args, "%lld records are not in the files of this daemon: %s",
+                          (long long)missing,
+                          absences ? absences
+                                   : "a rotation has deleted them, or another replica has them");
+    else if (absences)
+        (void)as_cli_fail(remote->args, "records are not in the files of this daemon: %s",
+                          absences);
     if (remote_find_number(answer, "Alertscaler-Log-Skipped", &skipped) == 0 && skipped > 0)
         (void)as_cli_fail(remote->args,
                           "%lld lines of the log were left out: they are too long for the API, or "

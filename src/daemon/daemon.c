@@ -504,6 +504,7 @@ static void on_durable(void *context, uint64_t call_id, int status, const char *
     daemon_poll_kill_switch(daemon); /* the engine may set sizes now */
     as_shell_on_durable(daemon->shell, call_id);
     if (!was_ready && as_shell_is_ready(daemon->shell)) {
+        daemon->terms_recorded = daemon->terms_noted;
         as_log(AS_LOG_INFO, "ready to receive notifications");
         notify_send(daemon->notify, "READY=1");
         as_trim_memory();
@@ -583,8 +584,28 @@ static void daemon_on_fenced(void *context)
     daemon_arm(daemon->recover, 0);
 }
 
+/* If another replica led since, memory has a gap: then pages read the action log instead. */
+static void daemon_forget_past(struct daemon *daemon, const struct as_leader_term *leaders,
+                               size_t count)
+{
+    size_t i = 0;
+    while (i < count && strcmp(leaders[i].replica, daemon->instance) == 0)
+        i++;
+    if (i == count)
+        return;
+    daemon->fill = as_history_fill_free(daemon->fill);
+    as_api_on_return(daemon->api, as_system_clock.get_wall(&as_system_clock));
+}
+
 static int open_shell(struct daemon *daemon, struct as_store *store, struct as_error *error)
 {
+    const struct as_leader_view view = daemon->leader->look(daemon->leader);
+    const uint64_t new_terms = view.terms_seen - daemon->terms_recorded;
+    const size_t leader_count = new_terms < view.term_count ? (size_t)new_terms : view.term_count;
+    const struct as_leader_term *leaders =
+        leader_count > 0 ? view.terms + view.term_count - leader_count : NULL;
+    daemon->terms_noted = view.terms_seen;
+    daemon_forget_past(daemon, leaders, leader_count);
     const struct as_shell_config config = {
         .clock = &as_system_clock,
         .targets = daemon->targets,
@@ -594,6 +615,8 @@ static int open_shell(struct daemon *daemon, struct as_store *store, struct as_e
         .boot = daemon->boot,
         .version = as_version_get(),
         .revision = as_version_get_revision(),
+        .leaders = leaders,
+        .leader_count = leader_count,
         .config_digest = daemon->config->digest,
         .engine = daemon_get_engine_config(daemon),
         .ruleset = daemon_get_rules(daemon),

@@ -146,6 +146,8 @@ struct daemon {
     bool is_alone; /* single replica: the state is a local file */
     char why_not[AS_ERROR_SIZE], last_holder[AS_ERROR_SIZE];
     bool was_leader, has_led;
+    uint64_t terms_noted, terms_recorded; /* of other leaders, in the present `start` record; in a
+                                             durable one */
     struct as_target_port *targets;
     struct as_source_port *source;
     struct as_query_checks *query_checks;

@@ -13,6 +13,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
+#include <alertscaler/base/str.h>
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_documents.h>
 
@@ -142,6 +143,47 @@ static enum lease_order leader_proceed(struct lease_state *state, struct lease_n
     return write_ours(state, now);
 }
 
+/* `alertscaler-0` of `alertscaler-0_5f0c9e71b2d84a36`. */
+static void print_replica(const char *holder, char text_out[AS_LEADER_REPLICA_SIZE])
+{
+    char name[AS_LEASE_HOLDER_SIZE];
+    (void)snprintf(name, sizeof(name), "%s", holder);
+    char *number = strrchr(name, '_');
+    if (number && number > name)
+        *number = '\0';
+    as_str_copy_line(name, text_out, AS_LEADER_REPLICA_SIZE);
+}
+
+static struct as_leader_term *leader_add_term(struct lease_state *state,
+                                              const struct as_lease *lease)
+{
+    if (state->term_count == AS_LEADER_TERMS_MAX)
+        memmove(state->terms, state->terms + 1, --state->term_count * sizeof(*state->terms));
+    struct as_leader_term *term = &state->terms[state->term_count++];
+    *term = (struct as_leader_term){.since = lease->acquired};
+    print_replica(lease->holder, term->replica);
+    memcpy(state->term_holder, lease->holder, sizeof(state->term_holder));
+    state->terms_seen++;
+    return term;
+}
+
+/* Who leads, and led: not this process. */
+static void leader_note_term(struct lease_state *state, struct lease_now now,
+                             const struct as_lease *lease)
+{
+    const bool goes_on = strcmp(lease->holder, state->term_holder) == 0;
+    const bool is_ours = strcmp(lease->holder, state->identity) == 0;
+    struct as_leader_term *term = NULL;
+    if (*state->term_holder && (goes_on || !*lease->holder)) /* given back */
+        term = &state->terms[state->term_count - 1];
+    else if (*lease->holder && !is_ours)
+        term = leader_add_term(state, lease);
+    if (term)
+        term->until = lease->renewed.set ? lease->renewed.at : now.wall;
+    if (!*lease->holder || is_ours)
+        state->term_holder[0] = '\0';
+}
+
 static void leader_observe(struct lease_state *state, struct lease_now now,
                            const struct as_lease *lease)
 {
@@ -152,6 +194,7 @@ static void leader_observe(struct lease_state *state, struct lease_now now,
     state->is_known = true;
     state->seen = *lease;
     state->seen_at = now.mono;
+    leader_note_term(state, now, lease);
 }
 
 static void end_term_in_time(struct lease_state *state, struct lease_now now)
@@ -520,6 +563,9 @@ static struct as_leader_view leader_view(const struct as_leader *self)
         .holder = lease->state.seen.holder,
         .problem = *lease->problem.text ? lease->problem.text : NULL,
         .paused = lease->is_paused ? lease->paused : NULL,
+        .terms = lease->state.terms,
+        .term_count = lease->state.term_count,
+        .terms_seen = lease->state.terms_seen,
     };
 }
 

@@ -48,7 +48,7 @@
 #include "sqlite_memory.h"
 
 #define INDEX_APPLICATION 1098081129 /* "Asci" */
-#define INDEX_VERSION     4
+#define INDEX_VERSION     5
 #define READ_SIZE         ((size_t)256 << 10) /* of one step, unless a line is longer */
 #define STEP_US           (100 * AS_US_PER_MS)
 #define STEP_MIN          ((uint64_t)8 << 20) /* bytes of a step: each writes pages of all targets */
@@ -75,7 +75,7 @@ static const char index_schema[] =
     "BEGIN EXCLUSIVE;"
     "CREATE TABLE file(number INTEGER PRIMARY KEY, inode INTEGER NOT NULL, done INTEGER NOT NULL,"
     " head BLOB NOT NULL, tail BLOB NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,"
-    " is_gone INTEGER NOT NULL);"
+    " since INTEGER NOT NULL, until INTEGER NOT NULL, is_gone INTEGER NOT NULL);"
     "CREATE TABLE target(number INTEGER PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL,"
     " UNIQUE(id,name));"
     "CREATE TABLE word(number INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);"
@@ -112,6 +112,7 @@ enum statement {
     FILE_FIND_GONE,
     FILE_DELETE,
     FILE_SHRINK,
+    FILE_RANGES,
     TARGET_FIND,
     TARGET_FIND_ID,
     TARGET_INSERT,
@@ -147,16 +148,20 @@ static const char *const statements[STATEMENT_COUNT] = {
     [INDEX_COMMIT] = "COMMIT",
     [INDEX_ROLLBACK] = "ROLLBACK",
     [FILE_FIND] = "SELECT number,done,head,tail FROM file WHERE inode=?1 AND NOT is_gone",
-    [FILE_INSERT] = "INSERT INTO file(inode,done,head,tail,first,last,is_gone)"
-                    " VALUES(?1,0,x'',x'',0,0,0)",
+    [FILE_INSERT] = "INSERT INTO file(inode,done,head,tail,first,last,since,until,is_gone)"
+                    " VALUES(?1,0,x'',x'',0,0,0,0,0)",
     [FILE_UPDATE] = "UPDATE file SET done=?2,head=?3,tail=?4,"
+                    "since=CASE WHEN first=0 OR ?5<first THEN ?7 ELSE since END,"
                     "first=CASE WHEN first=0 OR ?5<first THEN ?5 ELSE first END,"
+                    "until=CASE WHEN ?6>last THEN ?8 ELSE until END,"
                     "last=CASE WHEN ?6>last THEN ?6 ELSE last END WHERE number=?1",
     [FILE_ALL] = "SELECT number FROM file WHERE NOT is_gone",
     [FILE_MARK_GONE] = "UPDATE file SET is_gone=1 WHERE number=?1",
     [FILE_FIND_GONE] = "SELECT number,first,last FROM file WHERE is_gone LIMIT 1",
     [FILE_DELETE] = "DELETE FROM file WHERE number=?1",
     [FILE_SHRINK] = "UPDATE file SET first=?2 WHERE number=?1",
+    [FILE_RANGES] = "SELECT first,last,since,until FROM file WHERE last>0 AND NOT is_gone"
+                    " ORDER BY first",
     [TARGET_FIND] = "SELECT number FROM target WHERE id=?1 AND name=?2",
     [TARGET_FIND_ID] = "SELECT number FROM target WHERE id=?1 ORDER BY name DESC LIMIT 1",
     [TARGET_INSERT] = "INSERT INTO target(id,name) VALUES(?1,?2)",
@@ -178,7 +183,7 @@ static const char *const statements[STATEMENT_COUNT] = {
                      "before,after,would,repeats,file,at,size) SELECT ?1,seq,time,kind,id,rule,"
                      "reason,direction,before,after,would,repeats,file,at,size FROM record"
                      " WHERE seq=?2",
-    [PLACE_FORGET] = "DELETE FROM place WHERE target=?1 AND seq BETWEEN ?2 AND ?3",
+    [PLACE_FORGET] = "DELETE FROM place WHERE target=?1 AND seq BETWEEN ?2 AND ?3 AND file=?4",
     /* Times are distances from the begin of the minute; their order decides, not that of lines. */
     [MINUTE_ADD] =
         "INSERT INTO minute(target,minute,file,first_at,last_at,first,last,least,most,value_at,"
@@ -1174,40 +1179,67 @@ static bool line_is_repeat(const char *line, size_t size)
     return at && !memchr(line + 1, '{', (size_t)(at - line) - 1);
 }
 
-/* `seq_out`: of the record, 0 if the index has no such kind. */
-static int index_add_line(struct as_log_index *index, const char *line,
-                          const struct line_place *place, int64_t *seq_out, struct as_error *error)
-{
-    struct parsed_record parsed = {.texts = &index->texts};
-    enum as_record_kind kind;
+struct record_moment { /* of a record; seq 0: none */
+    int64_t seq;
     as_wall_time time;
-    *seq_out = 0;
+};
+
+/* A line's members, until the next call. False: it is no record. */
+static bool index_parse_line(struct as_log_index *index, const char *line, size_t size,
+                             struct parsed_record *parsed_out, struct record_moment *moment_out)
+{
+    as_wall_time time;
+    *parsed_out = (struct parsed_record){.texts = &index->texts};
+    as_buf_clear(&index->texts);
+    if (!record_parse(&index->scan, line, size, parsed_out))
+        return false;
+    const char *at = parsed_find(parsed_out, TEXT_TIME);
+    const int64_t seq = parsed_out->numbers[NUMBER_SEQ];
+    if (!at || as_wall_time_parse(at, strlen(at), &time) != 0 ||
+        !parsed_out->has_number[NUMBER_SEQ] || seq < 1)
+        return false;
+    *moment_out = (struct record_moment){seq, time};
+    return true;
+}
+
+/* `moment_out` is not set for most repeats. */
+static int index_add_line(struct as_log_index *index, const char *line,
+                          const struct line_place *place, struct record_moment *moment_out,
+                          struct as_error *error)
+{
+    struct parsed_record parsed;
+    enum as_record_kind kind;
+    *moment_out = (struct record_moment){0};
     if (line_is_repeat(line, (size_t)place->size))
         return 0;
-    as_buf_clear(&index->texts);
-    if (!record_parse(&index->scan, line, (size_t)place->size, &parsed)) {
-        index->unreadable++;
-        return 0;
-    }
-    const char *at = parsed_find(&parsed, TEXT_TIME);
-    if (!at || as_wall_time_parse(at, strlen(at), &time) != 0 || !parsed.has_number[NUMBER_SEQ] ||
-        parsed.numbers[NUMBER_SEQ] < 1) {
+    if (!index_parse_line(index, line, (size_t)place->size, &parsed, moment_out)) {
         index->unreadable++;
         return 0;
     }
     if (!find_stored_kind(parsed_find(&parsed, TEXT_KIND), &kind))
         return 0;
-    *seq_out = parsed.numbers[NUMBER_SEQ];
-    return index_add_parsed(index, &parsed, kind, time, place, error);
+    return index_add_parsed(index, &parsed, kind, moment_out->time, place, error);
 }
 
 /*
  * One step.
  */
 
+struct moment_range {
+    struct record_moment first, last; /* by number; seq 0: empty */
+};
+
+static void range_add(struct moment_range *range, const struct record_moment *moment)
+{
+    if (moment->seq > 0 && (range->first.seq == 0 || moment->seq < range->first.seq))
+        range->first = *moment;
+    if (moment->seq > range->last.seq)
+        range->last = *moment;
+}
+
 /* Stores how far the part is indexed, with its first and last bytes. */
 static int part_store(struct as_log_index *index, const struct log_part *part, int fd,
-                      uint64_t done, int64_t first, int64_t last, struct as_error *error)
+                      uint64_t done, const struct moment_range *range, struct as_error *error)
 {
     char head[MARK_SIZE], tail[MARK_SIZE];
     const size_t size = done < MARK_SIZE ? (size_t)done : MARK_SIZE;
@@ -1219,31 +1251,30 @@ static int part_store(struct as_log_index *index, const struct log_part *part, i
     index_bind(index, FILE_UPDATE, 2, (int64_t)done);
     index_bind_bytes(index, FILE_UPDATE, 3, head, size);
     index_bind_bytes(index, FILE_UPDATE, 4, tail, size);
-    index_bind(index, FILE_UPDATE, 5, first);
-    index_bind(index, FILE_UPDATE, 6, last);
+    index_bind(index, FILE_UPDATE, 5, range->last.seq > 0 ? range->first.seq : INT64_MAX);
+    index_bind(index, FILE_UPDATE, 6, range->last.seq);
+    index_bind(index, FILE_UPDATE, 7, range->first.time.us);
+    index_bind(index, FILE_UPDATE, 8, range->last.time.us);
     return index_run(index, FILE_UPDATE, error);
 }
 
-struct seq_range {
-    int64_t first, last; /* last 0: empty */
-};
-
 /* Adds the whole lines of the block, which begins at `done` in the file. */
 static int index_add_lines(struct as_log_index *index, const struct log_part *part, uint64_t done,
-                           size_t whole, struct seq_range *range, struct as_error *error)
+                           size_t whole, struct moment_range *range, struct as_error *error)
 {
     const char *block = index->block.data, *at = block;
     int status = 0;
     while (status == 0 && at < block + whole) {
         const char *newline = memchr(at, '\n', (size_t)(block + whole - at));
-        const struct line_place place = {part->number, done + (uint64_t)(at - block),
-                                         (uint64_t)(newline - at)};
-        int64_t seq = 0;
-        status = index_add_line(index, at, &place, &seq, error);
-        if (seq > 0) {
-            range->first = range->last == 0 || seq < range->first ? seq : range->first;
-            range->last = seq > range->last ? seq : range->last;
-        }
+        const size_t size = (size_t)(newline - at);
+        const struct line_place place = {part->number, done + (uint64_t)(at - block), size};
+        const bool is_outer = at == block || newline + 1 == block + whole;
+        struct record_moment moment;
+        struct parsed_record parsed;
+        status = index_add_line(index, at, &place, &moment, error);
+        if (status == 0 && moment.seq == 0 && is_outer) /* a repeat, perhaps */
+            (void)index_parse_line(index, at, size, &parsed, &moment);
+        range_add(range, &moment);
         at = newline + 1;
     }
     return status;
@@ -1265,7 +1296,7 @@ static int part_add_blocks(struct as_log_index *index, struct log_part *part, in
                            struct as_error *error)
 {
     const int64_t until = as_system_clock.get_mono(&as_system_clock).us + STEP_US;
-    struct seq_range range = {0};
+    struct moment_range range = {0};
     uint64_t done = part->done, read = part->done;
     int status = index_run(index, INDEX_BEGIN, error);
     while (status == 0 && read < part->size) {
@@ -1286,8 +1317,7 @@ static int part_add_blocks(struct as_log_index *index, struct log_part *part, in
             break;
     }
     if (status == 0 && done > part->done)
-        status = part_store(index, part, fd, done, range.last > 0 ? range.first : INT64_MAX,
-                            range.last, error);
+        status = part_store(index, part, fd, done, &range, error);
     if (status == 0)
         status = index_run(index, INDEX_COMMIT, error);
     if (status != 0) {
@@ -1308,7 +1338,8 @@ static int part_skip(struct as_log_index *index, struct log_part *part, int fd,
     part->read += newline ? (uint64_t)(newline + 1 - index->block.data) : index->block.size;
     if (!newline)
         return 0;
-    int status = part_store(index, part, fd, part->read, INT64_MAX, 0, error);
+    const struct moment_range none = {0};
+    int status = part_store(index, part, fd, part->read, &none, error);
     if (status != 0)
         return status;
     index->unreadable++;
@@ -1411,6 +1442,7 @@ static int index_forget(struct as_log_index *index, bool *is_done_out, struct as
         index_bind(index, PLACE_FORGET, 1, sqlite3_column_int64(targets, 0));
         index_bind(index, PLACE_FORGET, 2, first);
         index_bind(index, PLACE_FORGET, 3, end);
+        index_bind(index, PLACE_FORGET, 4, number);
         status = index_run(index, PLACE_FORGET, error);
         index_bind(index, MINUTE_FORGET, 1, sqlite3_column_int64(targets, 0));
         index_bind(index, MINUTE_FORGET, 2, get_minute(times[0]));
@@ -2015,6 +2047,40 @@ int as_log_index_read_row(struct as_log_index *index, const struct as_log_row *r
     line_out->size += row->size;
     bytes[row->size] = '\0';
     return 0;
+}
+
+int as_log_index_find_gaps(struct as_log_index *index,
+                           bool (*on_gap)(void *context, const struct as_log_gap *gap),
+                           void *context, struct as_error *error)
+{
+    struct as_log_gap *gaps = NULL;
+    size_t count = 0, capacity = 0;
+    struct record_moment last = {0};
+    int code = SQLITE_DONE, status = index->db ? 0 : index_open_db(index, error);
+    sqlite3_stmt *ranges = index->statements[FILE_RANGES];
+    while (status == 0 && (code = sqlite3_step(ranges)) == SQLITE_ROW) {
+        const int64_t first = sqlite3_column_int64(ranges, 0);
+        if (first > last.seq + 1) {
+            gaps = as_xgrow(gaps, count, &capacity, sizeof(*gaps));
+            gaps[count++] = (struct as_log_gap){
+                .first = last.seq + 1,
+                .last = first - 1,
+                .from = {last.seq > 0, last.time},
+                .to = {sqlite3_column_int64(ranges, 2)},
+            };
+        }
+        if (sqlite3_column_int64(ranges, 1) > last.seq)
+            last = (struct record_moment){sqlite3_column_int64(ranges, 1),
+                                          {sqlite3_column_int64(ranges, 3)}};
+    }
+    if (status == 0 && code != SQLITE_DONE)
+        status = index_fail(index, "read", error);
+    if (ranges)
+        sqlite3_reset(ranges);
+    for (size_t i = count; status == 0 && i > 0 && on_gap(context, &gaps[i - 1]);)
+        i--;
+    free(gaps);
+    return status;
 }
 
 struct read_search {

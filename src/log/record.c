@@ -316,6 +316,16 @@ static const struct as_row_type row_place_of_seq = {
  * Start and stop; a reload of the configuration; refused requests.
  */
 
+static const struct as_row leader_rows[] = {
+    {AS_ROW_CHARS("replica", as_leader_term, replica, REQUIRED),
+     .about = "The name of the replica"},
+    {AS_ROW("since", maybe_time, as_leader_term, since, NULLABLE),
+     .about = "When it began to lead, by its clock"},
+    {AS_ROW("until", exact, as_leader_term, until, REQUIRED),
+     .about = "When it last renewed the Lease, or released it"},
+    {.name = NULL, .definition = "leader"},
+};
+
 static const struct as_row start_rows[] = {
     {AS_ROW("config_digest", cut, as_start_record, config_digest, REQUIRED)},
     {HASH},
@@ -324,6 +334,9 @@ static const struct as_row start_rows[] = {
     {AS_ROW("intents", u64, as_start_record, intents, REQUIRED),
      .about = "Actions that have begun and have not ended"},
     {KIND},
+    {AS_ROW_OF("leaders", list, as_start_record, leaders, FILLED, leader_rows),
+     .about = "start, if other replicas led before: those that held the Lease, oldest first",
+     .since = 2, .count_at = AS_ROW_COUNT(as_start_record, leader_count)},
     {PREV},
     {AS_ROW("revision", cut, as_start_record, revision, OPTIONAL),
      .about = "Of the program's sources"},

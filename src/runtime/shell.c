@@ -386,7 +386,8 @@ static void shell_record(struct as_shell *shell, uint64_t call_id, enum as_recor
 }
 
 static void shell_record_start_or_stop(struct as_shell *shell, enum as_record_kind kind,
-                                       size_t intents)
+                                       size_t intents, const struct as_leader_term *leaders,
+                                       size_t leader_count)
 {
     const struct as_engine_counts counts = as_engine_get_counts(shell->engine);
     const struct as_start_record record = {
@@ -398,6 +399,8 @@ static void shell_record_start_or_stop(struct as_shell *shell, enum as_record_ki
         .rules = shell->ruleset->rule_count,
         .incidents = counts.incidents_open,
         .intents = intents,
+        .leaders = leaders,
+        .leader_count = leader_count,
     };
     shell_record(shell, kind == AS_RECORD_START ? START_TICKET : 0, kind, &record);
 }
@@ -444,7 +447,7 @@ void as_shell_record_policy(struct as_shell *shell, const struct as_policy_recor
 
 void as_shell_record_stop(struct as_shell *shell)
 {
-    shell_record_start_or_stop(shell, AS_RECORD_STOP, 0);
+    shell_record_start_or_stop(shell, AS_RECORD_STOP, 0, NULL, 0);
 }
 
 static void shell_run(struct as_shell *shell, struct as_event *event);
@@ -874,7 +877,8 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     shell->dry_since = restored.dry_since;
     shell->has_marks = restored.has_marks;
     shell->may_marks_be_new = restored.is_any_group;
-    shell_record_start_or_stop(shell, AS_RECORD_START, restored.intents);
+    shell_record_start_or_stop(shell, AS_RECORD_START, restored.intents, config->leaders,
+                               config->leader_count);
     status = notifier_restore(shell->notifier, store, error);
     if (status != 0) {
         as_shell_free(shell);

@@ -746,6 +746,14 @@ void as_api_on_end(struct as_api *api, as_wall_time now)
     as_history_interrupt(api->history, now);
 }
 
+void as_api_on_return(struct as_api *api, as_wall_time now)
+{
+    while (!TAILQ_EMPTY(&api->decisions))
+        forget_oldest(api);
+    as_history_clear(api->history);
+    api->returned = (as_maybe_time){true, now};
+}
+
 struct as_history *as_api_get_history(struct as_api *api)
 {
     return api->history;

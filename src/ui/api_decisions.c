@@ -17,6 +17,7 @@
 #include <alertscaler/decide/target.h>
 #include <alertscaler/doc/json_scan.h>
 #include <alertscaler/doc/rows.h>
+#include <alertscaler/log/log_absences.h>
 #include <alertscaler/log/log_history.h>
 #include <alertscaler/model/scope.h>
 #include <alertscaler/port/clock.h>
@@ -26,7 +27,7 @@
 #define DECISIONS_DEFAULT   100
 #define HISTORY_MAX         10000 /* records of an answer that has some from the action log */
 #define HISTORY_BODY_MAX    ((size_t)4 << 20) /* of a list; the loop copies it */
-#define HISTORY_TAIL_MAX    ((size_t)4096)
+#define HISTORY_TAIL_MAX    ((size_t)16384)
 #define HISTORY_DEADLINE_US (10 * AS_US_PER_S)
 #define HISTORY_ID_MAX      64
 #define NARROWED_BYTES_MAX  ((size_t)1 << 20) /* of a record in which names are hidden */
@@ -64,6 +65,7 @@ static const struct as_row decision_rows[] = {
 struct api_history {
     struct as_log_history_job job; /* the first member */
     struct as_log_history *history;
+    const char *instance; /* of this replica; the API's */
     struct as_http_exchange *exchange;
     struct api_reader reader;
     int status; /* of HTTP */
@@ -76,6 +78,7 @@ struct api_history {
     as_maybe_time since, until, before_at;
     size_t limit, count;
     bool is_cut;
+    as_wall_time oldest; /* of the records from the action log */
 
     /* One decision: */
     char *id;
@@ -86,6 +89,7 @@ struct api_history {
     const char *rest;
     struct kept_decision found, next;
     bool has_found, has_next;
+    struct as_log_absences absences;
     char previous[AS_ULID_SIZE];
     char action_ids[ACTIONS_MAX][AS_ULID_SIZE]; /* the first ones on the target after it */
     size_t action_count;
@@ -191,6 +195,7 @@ static struct api_history *api_history_new(struct api_request *request, size_t b
     answer->job.done = history_send;
     answer->job.drop = history_drop;
     answer->history = request->api->history_log;
+    answer->instance = request->api->instance;
     answer->exchange = request->exchange;
     answer->status = 200;
     answer->body = AS_BUF_INIT_OPEN(body_max);
@@ -280,6 +285,8 @@ static bool decisions_add(struct api_history *list, const struct as_row *rows, c
 
 static bool history_on_row(void *context, const struct as_log_row *row)
 {
+    struct api_history *list = context;
+    list->oldest = row->time;
     return decisions_add(context, history_rows, row);
 }
 
@@ -291,13 +298,43 @@ static void history_explain_partial(const struct as_log_history_view *view, cons
                  (unsigned long long)(view->state.log_bytes / 1000), effect);
 }
 
+/* Finds when another replica led, in the time of the list. */
+static void history_find_absences(struct api_history *answer,
+                                  const struct as_log_history_view *view, as_maybe_time since,
+                                  as_maybe_time until)
+{
+    const struct as_log_absences_query query = {
+        .instance = answer->instance,
+        .since = since,
+        .until = until,
+        .deadline = history_get_deadline(),
+    };
+    as_log_absences_find(view, &query, &answer->absences);
+}
+
+static void history_write_absences(struct as_json_writer *json,
+                                   const struct as_log_absences *absences)
+{
+    for (size_t i = 0; i < absences->count; i++) {
+        AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(1024);
+        as_log_absence_print(&absences->items[i], &text);
+        if (as_buf_check(&text) == 0)
+            as_json_write_string_size(json, text.data, text.size);
+    }
+    if (absences->has_more)
+        as_json_write_string(json, "other replicas led at further times: give since and until");
+}
+
 static void history_end_list(struct api_history *list, const struct as_log_history_view *view)
 {
     const bool is_partial = !view->state.is_current;
+    const bool is_short = list->is_cut && list->oldest.us != INT64_MAX;
     struct as_json_writer *json = &list->json;
     list->body.max += HISTORY_TAIL_MAX;
+    history_find_absences(list, view, is_short ? (as_maybe_time){true, list->oldest} : list->since,
+                          list->until);
     as_json_end_array(json);
-    if (list->is_cut || *view->problem || is_partial) {
+    if (list->is_cut || *view->problem || is_partial || list->absences.count > 0) {
         as_json_write_key(json, "warnings");
         as_json_begin_array(json);
         if (list->is_cut)
@@ -311,6 +348,7 @@ static void history_end_list(struct api_history *list, const struct as_log_histo
             as_json_write_string(json, list->reader.is_whole
                                            ? view->problem
                                            : "the history of the action log is not complete");
+        history_write_absences(json, &list->absences);
         as_json_end_array(json);
     }
     as_json_end_object(json);
@@ -347,6 +385,7 @@ static struct api_history *history_begin_list(struct api_request *request, size_
     struct api_history *list = api_history_new(request, HISTORY_BODY_MAX);
     list->job.run = history_run_list;
     list->limit = limit < HISTORY_MAX ? limit : HISTORY_MAX;
+    list->oldest.us = INT64_MAX;
     as_json_begin_array(&list->json);
     return list;
 }
@@ -401,9 +440,44 @@ static void append_without_chain(const char *line, size_t size, struct as_buf *o
     json_scan_deinit(&scan);
 }
 
+/* When a decision was made: ids begin with their milliseconds. Unset: the text is no id. */
+static as_maybe_time history_get_id_time(const char *id)
+{
+    static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    int64_t ms = 0;
+    for (size_t i = 0; i < 10; i++) {
+        const char *digit = id[i] ? strchr(digits, id[i]) : NULL;
+        if (!digit || strlen(id) != AS_ULID_SIZE - 1)
+            return (as_maybe_time){.set = false};
+        ms = ms << 5 | (digit - digits);
+    }
+    return (as_maybe_time){ms < INT64_MAX / AS_US_PER_MS, {ms * AS_US_PER_MS}};
+}
+
+void api_append_absence(const struct as_log_absences *absences, struct as_buf *out)
+{
+    if (!absences || absences->count == 0)
+        return;
+    as_buf_append_str(out, ": ");
+    as_log_absence_print(&absences->items[0], out);
+}
+
+/* No file has the decision: says who led when it was made. */
+static void history_explain_absent(struct api_history *answer,
+                                   const struct as_log_history_view *view, struct as_error *error)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_ERROR_SIZE);
+    const as_maybe_time at = history_get_id_time(answer->id);
+    if (at.set)
+        history_find_absences(answer, view, at, at);
+    api_append_absence(&answer->absences, &text);
+    as_buf_append_char(&text, '\0');
+    as_error_set(error, "neither memory nor the action log of this replica has this decision%s",
+                 as_buf_check(&text) == 0 ? text.data : "");
+}
+
 /* The record of the decision. -EAGAIN: it may be in a part of the log that is not indexed yet. */
-static int history_read_record(const struct api_history *answer,
-                               const struct as_log_history_view *view,
+static int history_read_record(struct api_history *answer, const struct as_log_history_view *view,
                                const struct as_log_query *query, struct as_buf *line_out,
                                struct as_error *error)
 {
@@ -418,7 +492,7 @@ static int history_read_record(const struct api_history *answer,
         history_explain_partial(view, "try again", error);
         return -EAGAIN;
     }
-    as_error_set(error, "neither memory nor the action log of this replica has this decision");
+    history_explain_absent(answer, view, error);
     return status;
 }
 
@@ -619,6 +693,8 @@ static void history_run_previous(struct as_log_history_job *job,
         history_explain_partial(view, "try again", &error);
         status = -EAGAIN;
     }
+    if (status == 0 && !*answer->previous)
+        history_find_absences(answer, view, (as_maybe_time){.set = false}, answer->before_at);
     if (status != 0) {
         history_fail(answer, status, &error);
     } else if (*answer->previous) {
@@ -637,6 +713,7 @@ static void history_show_page(struct as_log_history_job *job)
         .next = answer->has_next ? &answer->next : NULL,
         .previous = answer->previous,
         .problem = answer->error.text,
+        .absences = &answer->absences,
     };
     answer->api->found = &found;
     as_api_answer(answer->api, answer->exchange, answer->endpoint, answer->rest,

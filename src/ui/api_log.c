@@ -20,6 +20,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/log/log_absences.h>
 #include <alertscaler/log/log_history.h>
 #include <alertscaler/log/log_page.h>
 #include <alertscaler/port/clock.h>
@@ -29,6 +30,8 @@
 #define RECORDS_MAX       10000
 #define LOG_BYTES_MAX     ((size_t)4 << 20) /* of an answer, but for one longer record */
 #define LOG_DURATION_US   (100 * AS_US_PER_MS)
+#define LOG_ABSENCES_US   AS_US_PER_S
+#define LOG_HEADERS_MAX   ((size_t)8 << 10)
 #define NARROWED_LINE_MAX ((size_t)1 << 20)
 #define FOLLOWER_US       (30 * AS_US_PER_S)
 #define LOG_TYPE          "application/x-ndjson"
@@ -43,6 +46,8 @@ struct api_log {
     struct as_http_exchange *exchange;
     struct api_reader reader;
     char *log_path, *target;
+    const char *instance; /* of this replica; the API's */
+    struct as_log_absences absences;
     bool kinds[AS_RECORD_KIND_COUNT]; /* that are wanted */
     bool has_kinds;                   /* else all, also those of later versions */
     int64_t after;
@@ -201,6 +206,21 @@ static bool api_log_on_record(void *context, const struct as_log_page_record *re
                     : api_log_add(log, record->line, record->size);
 }
 
+/* Who has the records that are missing in the page, or before the first one. */
+static void api_log_find_absences(struct api_log *log, const struct as_log_history_view *view)
+{
+    const as_mono_time now = as_system_clock.get_mono(&as_system_clock);
+    const struct as_log_absences_query query = {
+        .instance = log->instance,
+        .since = log->since,
+        .until = log->until,
+        .after = log->after,
+        .last = log->page.next,
+        .deadline = {as_time_add(now.us, LOG_ABSENCES_US)},
+    };
+    as_log_absences_find(view, &query, &log->absences);
+}
+
 static void api_log_run(struct as_log_history_job *job, const struct as_log_history_view *view)
 {
     struct api_log *log = (struct api_log *)job;
@@ -218,6 +238,8 @@ static void api_log_run(struct as_log_history_job *job, const struct as_log_hist
         status = as_log_index_visit_targets(view->index, api_log_on_target, log, &log->error);
     if (status == 0)
         status = as_log_page_read(&query, &log->page, &log->error);
+    if (status == 0 && (log->page.missing > 0 || log->after == 0))
+        api_log_find_absences(log, view);
     if (status == 0)
         return;
     log->status = 503;
@@ -234,6 +256,25 @@ static void api_log_drop(struct as_log_history_job *job)
     api_log_free((struct api_log *)job);
 }
 
+static void api_log_print_headers(const struct api_log *log, struct as_buf *out)
+{
+    const struct as_log_absences *absences = &log->absences;
+    as_buf_printf(out,
+                  AS_REPLY_NO_STORE "Alertscaler-Log-Next: %lld\r\n"
+                                    "Alertscaler-Log-More: %s\r\n"
+                                    "Alertscaler-Log-Missing: %llu\r\n"
+                                    "Alertscaler-Log-Skipped: %llu\r\n",
+                  (long long)log->page.next, log->page.has_more ? "yes" : "no",
+                  (unsigned long long)log->page.missing,
+                  (unsigned long long)(log->page.skipped + log->skipped));
+    for (size_t i = 0; i < absences->count; i++) {
+        as_buf_append_str(out, i == 0 ? "Alertscaler-Log-Absences: " : ". ");
+        as_log_absence_print(&absences->items[i], out);
+    }
+    as_buf_append_str(out, absences->count > 0 ? "\r\n" : "");
+    as_buf_append_char(out, '\0');
+}
+
 static void api_log_send(struct as_log_history_job *job)
 {
     struct api_log *log = (struct api_log *)job;
@@ -245,18 +286,12 @@ static void api_log_send(struct as_log_history_job *job)
         as_reply_error(log->exchange, log->status, log->status == 503 ? AS_REPLY_LATER : NULL, "%s",
                        log->error.text);
     } else {
-        AS_CLEANUP(as_free_p)
-        char *headers = as_xasprintf(AS_REPLY_NO_STORE "Alertscaler-Log-Next: %lld\r\n"
-                                                       "Alertscaler-Log-More: %s\r\n"
-                                                       "Alertscaler-Log-Missing: %llu\r\n"
-                                                       "Alertscaler-Log-Skipped: %llu\r\n",
-                                     (long long)log->page.next, log->page.has_more ? "yes" : "no",
-                                     (unsigned long long)log->page.missing,
-                                     (unsigned long long)(log->page.skipped + log->skipped));
+        AS_CLEANUP(as_buf_deinit) struct as_buf headers = AS_BUF_INIT(LOG_HEADERS_MAX);
+        api_log_print_headers(log, &headers);
         as_http_exchange_reply(log->exchange, &(struct as_http_answer){
                                                   .status = 200,
                                                   .content_type = LOG_TYPE,
-                                                  .headers = headers,
+                                                  .headers = headers.data,
                                                   .body = log->body.data,
                                                   .body_size = log->body.size,
                                               });
@@ -392,6 +427,7 @@ void api_answer_log(struct api_request *request)
     log->job =
         (struct as_log_history_job){.run = api_log_run, .done = api_log_send, .drop = api_log_drop};
     log->exchange = request->exchange;
+    log->instance = api->instance;
     log->status = 200;
     log->body = AS_BUF_INIT_OPEN(AS_LOG_PAGE_LINE_MAX + LOG_BYTES_MAX);
     api_reader_init(&log->reader, request);

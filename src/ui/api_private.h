@@ -100,11 +100,14 @@ struct kept_failure {
     char *target, *text;
 };
 
-struct api_found {                        /* what a page waited for: a decision of the action log */
-    const struct kept_decision *decision; /* NULL: there is none, or `problem` says why not */
-    const struct kept_decision *next;     /* the next decision on its target; NULL: not found */
-    const char *previous;                 /* the id of the decision before it; "": none */
-    const char *problem;                  /* "": none */
+struct as_log_absences;
+
+struct api_found { /* what a page waited for: a decision of the action log */
+    const struct as_log_absences *absences; /* without `decision`: of the time in question */
+    const struct kept_decision *decision;   /* NULL: there is none, or `problem` says why not */
+    const struct kept_decision *next;       /* the next decision on its target; NULL: not found */
+    const char *previous;                   /* the id of the decision before it; "": none */
+    const char *problem;                    /* "": none */
 };
 
 struct as_api {
@@ -116,6 +119,7 @@ struct as_api {
     size_t ended_count, ended_bytes;
     struct kept_failure *failures; /* by target; oldest first */
     struct as_history *history;
+    as_maybe_time returned; /* when another replica led last: memory has nothing before */
     struct as_log_history *history_log; /* borrowed; NULL: answers are from memory only */
     struct log_follower followers[LOG_FOLLOWERS_MAX];
     const struct api_found *found;        /* of the present answer; NULL: it has not waited */
@@ -249,6 +253,9 @@ struct api_reader {
     struct as_scope scope;      /* with all that it points to */
     bool is_whole;
 };
+
+/* api_decisions.c: appends ": alertscaler-1 led from ... to ..." for the newest absence, if any. */
+void api_append_absence(const struct as_log_absences *absences, struct as_buf *out);
 
 /* api_decisions.c */
 void api_reader_init(struct api_reader *reader, const struct api_request *request);

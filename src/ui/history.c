@@ -97,12 +97,17 @@ static void forget_line(struct as_history *history, struct history_line *line)
     free(line);
 }
 
+void as_history_clear(struct as_history *history)
+{
+    while (history->lines)
+        forget_line(history, history->lines);
+}
+
 struct as_history *as_history_free(struct as_history *history)
 {
     if (!history)
         return NULL;
-    while (history->lines)
-        forget_line(history, history->lines);
+    as_history_clear(history);
     while (history->names) {
         struct history_name *name = history->names;
         HASH_DELETE(hh, history->names, name);

@@ -430,6 +430,7 @@ static void print_computed(const struct api_request *request, const struct kept_
 
 #define EARLIER        "earlier" /* the parameter: the decision before this one, from the log */
 #define INCIDENT_LINKS 5
+#define ABSENCE_MAX    ((size_t)1024)
 
 /* Open incidents by the names of their alerts; if none is open any more, those of the target. */
 static void print_incident_links(const struct api_request *request, const char *target,
@@ -461,6 +462,18 @@ static void print_decision_link(const struct api_request *request, const char *i
     as_buf_printf(out, "<a href=\"%s/decisions/%s%s\">%s</a>", page_root(request), id, query, text);
 }
 
+static void print_no_earlier(const struct api_request *request)
+{
+    const struct api_found *found = request->api->found;
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(ABSENCE_MAX);
+    as_buf_append_str(&text, "no earlier decision in the log");
+    if (found)
+        api_append_absence(found->absences, &text);
+    as_buf_append_char(&text, '\0');
+    html_element(page_get_out(request), "span", NULL,
+                 as_buf_check(&text) == 0 ? text.data : "no earlier decision in the log");
+}
+
 static void print_neighbours(const struct api_request *request,
                              const struct kept_decision *decision)
 {
@@ -474,7 +487,7 @@ static void print_neighbours(const struct api_request *request,
     if (*id)
         print_decision_link(request, id, "", "Previous decision");
     else if (is_found || api_parameter_find(request, EARLIER))
-        html_element(page_get_out(request), "span", NULL, "no earlier decision in the log");
+        print_no_earlier(request);
     else if (request->api->history_log)
         print_decision_link(request, decision->id, "?" EARLIER "=1", "Previous decision");
     if (next)
@@ -548,6 +561,17 @@ static void page_decision_print_decision(struct api_request *request,
     page_end(request, 200);
 }
 
+/* The action log was searched in vain. */
+static void refuse_absent(struct api_request *request)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf absence = AS_BUF_INIT(ABSENCE_MAX);
+    api_append_absence(request->api->found->absences, &absence);
+    as_buf_append_char(&absence, '\0');
+    page_refuse(request, 404, "No such decision",
+                "Neither memory nor the action log of this replica has this decision%s.",
+                as_buf_check(&absence) == 0 ? absence.data : "");
+}
+
 void page_answer_decision(struct api_request *request)
 {
     static const struct as_api_endpoint endpoint = {page_answer_decision, false,
@@ -578,8 +602,7 @@ void page_answer_decision(struct api_request *request)
     if (found && !decision && is_earlier) /* there is none: the page says so */
         decision = api_find_decision(request->api, id);
     if (found && !decision) {
-        page_refuse(request, 404, "No such decision",
-                    "Neither memory nor the action log of this replica has this decision.");
+        refuse_absent(request);
         return;
     }
     if (!decision) {

@@ -12,6 +12,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/kube/kube_rivals.h>
+#include <alertscaler/log/log_absences.h>
 #include <alertscaler/log/log_history.h>
 #include <alertscaler/model/scope.h>
 #include <alertscaler/monitoring/query_checks.h>
@@ -315,6 +316,8 @@ struct page_older {
     uint32_t all, failures; /* actions, and those that failed, also those that are not shown */
     struct older_stretch stretches[STRETCHES_MAX];
     struct as_chart_value values[OLDER_VALUES_MAX]; /* at 0: none */
+    const char *instance;
+    struct as_log_absences absences;
     struct as_timeline line;
     struct as_history_action actions[AS_HISTORY_MARKS_MAX]; /* in the end in the order of time */
     size_t action_count;
@@ -344,11 +347,30 @@ static void older_drop(struct as_log_history_job *job)
     older_free((struct page_older *)job);
 }
 
+static bool older_add_break(struct page_older *older, int64_t seq, int64_t at)
+{
+    if (older->break_count < OLDER_BREAKS_MAX)
+        older->breaks[older->break_count++] = (struct older_break){seq, at};
+    return older->break_count < OLDER_BREAKS_MAX && at >= older->from;
+}
+
 static bool older_on_break(void *context, const struct as_log_row *row)
 {
+    return older_add_break(context, row->seq, row->time.us);
+}
+
+static bool older_on_gap(void *context, const struct as_log_gap *gap)
+{
     struct page_older *older = context;
-    older->breaks[older->break_count++] = (struct older_break){row->seq, row->time.us};
-    return older->break_count < OLDER_BREAKS_MAX && row->time.us >= older->from;
+    if (!gap->from.set)
+        return false;
+    return gap->from.at.us >= older->until || older_add_break(older, gap->first, gap->from.at.us);
+}
+
+static int older_compare_breaks(const void *left, const void *right)
+{
+    const struct older_break *a = left, *b = right;
+    return (a->seq < b->seq) - (a->seq > b->seq);
 }
 
 /* An earlier moment with the size; false: there is no room for it. */
@@ -541,6 +563,10 @@ static void older_run(struct as_log_history_job *job, const struct as_log_histor
         .deadline = query.deadline,
     };
     int status = view->index ? as_log_index_find(view->index, &query, &error) : -EIO;
+    if (status == 0 && view->state.is_current)
+        status = as_log_index_find_gaps(view->index, older_on_gap, older, &error);
+    if (older->break_count > 0)
+        qsort(older->breaks, older->break_count, sizeof(*older->breaks), older_compare_breaks);
     query.target = older->target;
     if (older->is_long) {
         query.kinds = 1U << AS_RECORD_ACTION;
@@ -556,6 +582,12 @@ static void older_run(struct as_log_history_job *job, const struct as_log_histor
         status = as_log_index_visit_minutes(view->index, &minutes, &error);
     older->is_broken = status != 0;
     older->is_partial = !view->state.is_current || *view->problem;
+    as_log_absences_find(view,
+                         &(struct as_log_absences_query){.instance = older->instance,
+                                                         .since = {true, {older->from}},
+                                                         .until = {true, {older->until}},
+                                                         .deadline = query.deadline},
+                         &older->absences);
     older_turn(older);
 }
 
@@ -639,8 +671,9 @@ static bool page_waits_for_older(struct api_request *request, const struct as_ta
     struct as_api *api = request->api;
     struct as_timeline line;
     struct chart_values values;
-    if (!api->history_log || api->older || request->note ||
-        range->from.us >= view->wall.us - AS_HISTORY_SPAN_US)
+    const bool is_in_memory = range->from.us >= view->wall.us - AS_HISTORY_SPAN_US &&
+                              (!api->returned.set || range->from.us >= api->returned.at.us);
+    if (!api->history_log || api->older || request->note || is_in_memory)
         return false;
     as_history_trace(api->history, target->id, range->from, range->to, &line);
     const as_wall_time known = find_first_known(&line, range);
@@ -655,6 +688,7 @@ static bool page_waits_for_older(struct api_request *request, const struct as_ta
     older->job.done = older_show;
     older->job.drop = older_drop;
     older->api = api;
+    older->instance = api->instance;
     older->exchange = request->exchange;
     older->rest = request->rest;
     older->target = as_xstrdup(target->id);
@@ -677,6 +711,27 @@ static as_wall_time get_chart_start(as_wall_time known, const struct page_range 
     const int64_t start = known.us < latest ? known.us : latest;
     return (as_wall_time){known.us == range->to.us || start < range->from.us ? range->from.us
                                                                              : start};
+}
+
+/* When another replica led. */
+static void print_absences(const struct api_request *request,
+                           const struct as_log_absences *absences)
+{
+    struct as_buf *out = page_get_out(request);
+    for (size_t i = 0; i < absences->count; i++) {
+        const struct as_log_absence *absence = &absences->items[i];
+        as_buf_append_str(out, "<p class=\"note\">");
+        html_text(out, *absence->replica ? absence->replica : "Another replica");
+        as_buf_append_str(out, absence->from.set ? " led from " : " led");
+        if (absence->from.set)
+            page_print_time(request, absence->from.at);
+        as_buf_append_str(out, absence->from.set ? " to " : " until ");
+        page_print_time(request, absence->to);
+        as_buf_append_str(out, "; its records are in its own action log.</p>\n");
+    }
+    if (absences->has_more)
+        as_buf_append_str(out, "<p class=\"note\">Other replicas led at further times: choose a "
+                               "shorter time.</p>\n");
 }
 
 /* What the chart lacks of the time before memory. */
@@ -708,6 +763,7 @@ static void print_older(const struct api_request *request, const struct page_old
     else if (older->is_partial)
         as_buf_append_str(out, " The action log is not indexed yet: sizes may be missing.");
     as_buf_append_str(out, "</p>\n");
+    print_absences(request, &older->absences);
 }
 
 static void print_known(const struct api_request *request, as_wall_time known,

@@ -75,6 +75,11 @@ struct lease_state {
     struct as_lease seen; /* the record as last seen */
     as_mono_time seen_at; /* when it was first seen like this */
 
+    struct as_leader_term terms[AS_LEADER_TERMS_MAX]; /* of other processes, the oldest first */
+    size_t term_count;
+    uint64_t terms_seen;
+    char term_holder[AS_LEASE_HOLDER_SIZE]; /* of the last term, while it goes on; else "" */
+
     bool leads, releasing;
     as_mono_time yields_until; /* others may hold it until then; INT64_MIN: not yielding */
     bool has_doubt;            /* about the write that is running: its answer starts no term */

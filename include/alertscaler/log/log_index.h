@@ -134,15 +134,27 @@ int as_log_index_visit_targets(struct as_log_index *index,
                                void (*visit)(void *context, const char *id, const char *name),
                                void *context, struct as_error *error) AS_MUST_USE;
 
+/* Appends the line of a row, without the newline; within `on_row` too. 0, or a negative errno with
+ * an error; -ENOENT: the log does not have it any more. */
+int as_log_index_read_row(struct as_log_index *index, const struct as_log_row *row,
+                          struct as_buf *line_out, struct as_error *error) AS_MUST_USE;
+
+struct as_log_gap {      /* records that no indexed file has, between files that have others */
+    int64_t first, last; /* numbers */
+    as_maybe_time from;  /* of the record before; unset: there is none */
+    as_wall_time to;     /* of the record behind */
+};
+
+/* The newest gap first; false ends it. Before all files are indexed, gaps may be none. 0, or a
+ * negative errno with an error. */
+int as_log_index_find_gaps(struct as_log_index *index,
+                           bool (*on_gap)(void *context, const struct as_log_gap *gap),
+                           void *context, struct as_error *error) AS_MUST_USE;
+
 /* The newest record with this id and one of the kinds, as the query permits: its row, and its line
  * without the newline. -ENOENT: there is none. */
 int as_log_index_read(struct as_log_index *index, const struct as_log_query *query, const char *id,
                       struct as_buf *line_out, struct as_error *error) AS_MUST_USE;
-
-/* During `on_row`: appends the record's line without the newline. -ENOENT: the log does not have it
- * any more. */
-int as_log_index_read_row(struct as_log_index *index, const struct as_log_row *row,
-                          struct as_buf *line_out, struct as_error *error) AS_MUST_USE;
 
 /* Of a decision's record, with its `input.proposals` and `output.proposals`: the value and the goal
  * of the proposal of this rule. False: its goal is no value. */

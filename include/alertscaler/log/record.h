@@ -12,6 +12,7 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/decide/record.h>
+#include <alertscaler/port/leader.h>
 
 /* Longer texts from outside are cut and end in AS_RECORD_CUT. */
 #define AS_RECORD_TEXT_MAX 4096
@@ -31,6 +32,8 @@ struct as_start_record { /* for stop too */
     const char *version, *config_digest, *rules_digest;
     const char *revision; /* of the sources; NULL: not known */
     uint64_t targets, rules, incidents, intents;
+    const struct as_leader_term *leaders; /* since this replica led last; the oldest first */
+    size_t leader_count;
 };
 
 struct as_reload_record {

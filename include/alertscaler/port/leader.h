@@ -10,9 +10,20 @@
 #define ALERTSCALER_PORT_LEADER_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
+
+#define AS_LEADER_TERMS_MAX    8
+#define AS_LEADER_REPLICA_SIZE 128 /* with NUL; a longer name is cut */
+
+struct as_leader_term {                   /* of another process */
+    char replica[AS_LEADER_REPLICA_SIZE]; /* its name, without the number of its start */
+    as_maybe_time since;
+    as_wall_time until; /* when the lease was last renewed, or given back */
+};
 
 struct as_leader_view {   /* texts are valid until the next turn of the loop */
     bool is_leader;       /* as of the last answer; before acting, ask may_act */
@@ -20,6 +31,9 @@ struct as_leader_view {   /* texts are valid until the next turn of the loop */
     const char *holder;   /* who leads, as far as known; "" if nobody */
     const char *problem;  /* why the lease is not read or renewed; NULL: no problem */
     const char *paused;   /* the reason of the kill switch on the lease, may be ""; NULL: not set */
+    const struct as_leader_term *terms; /* as far as seen, the oldest first; the last may go on */
+    size_t term_count;
+    uint64_t terms_seen; /* since the start: more than `term_count` if the oldest were dropped */
 };
 
 struct as_leader_callbacks {

@@ -63,10 +63,12 @@ struct as_shell_config {
     struct as_target_port *targets;
     struct as_source_port *source;
     struct as_storage *storage;
-    const char *instance;                /* for records; copied */
-    const char *boot;                    /* identifies this run of the machine; copied */
-    const char *version, *config_digest; /* copied */
-    const char *revision;                /* of the sources; NULL: not known; copied */
+    const char *instance;                 /* for records; copied */
+    const char *boot;                     /* identifies this run of the machine; copied */
+    const char *version, *config_digest;  /* copied */
+    const char *revision;                 /* of the sources; NULL: not known; copied */
+    const struct as_leader_term *leaders; /* for the `start` record; borrowed during the call */
+    size_t leader_count;
     struct as_engine_config engine;
     const struct as_ruleset *ruleset; /* borrowed until as_shell_reload */
     struct as_notifier_config notifier;

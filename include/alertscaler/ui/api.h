@@ -35,6 +35,9 @@ void as_api_on_effect(struct as_api *api, const struct as_effect *effect,
                       const struct as_buf *record, as_wall_time now);
 /* The engine is gone: sizes are not known until the next one has looked. */
 void as_api_on_end(struct as_api *api, as_wall_time now);
+/* Another replica led until now: forgets decisions and sizes, which have a gap. The action log has
+ * them. */
+void as_api_on_return(struct as_api *api, as_wall_time now);
 struct as_log_history;
 /* For decisions that are not in memory any more; NULL: there are none. Before the history ends, set
  * NULL. */

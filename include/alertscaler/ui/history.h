@@ -41,6 +41,8 @@ void as_history_on_effect(struct as_history *history, const struct as_effect *ef
  * may be older than what is known already. `previous`: the time of the record before it. */
 void as_history_add_record(struct as_history *history, const json_t *record, as_wall_time at,
                            as_wall_time previous);
+/* What is known has a gap: forgets all. */
+void as_history_clear(struct as_history *history);
 /* From `at` on no size is known, until the next decision or action. */
 void as_history_interrupt(struct as_history *history, as_wall_time at);
 

@@ -455,3 +455,51 @@ Test(lease_state, an_api_server_that_fails_is_asked_again_and_again)
     cr_expect_geq(now.mono.us - begun, 70 * S);
     cr_expect_leq(now.mono.us - begun, 100 * S);
 }
+
+static struct as_lease led_by(const char *holder, int64_t acquired, int64_t renewed)
+{
+    struct as_lease lease = held_by(holder, renewed);
+    lease.acquired = (as_maybe_time){true, {acquired}};
+    return lease;
+}
+
+static void see(struct as_lease lease)
+{
+    pass(S);
+    (void)wake();
+    (void)read_lease(lease);
+}
+
+Test(lease_state, the_terms_of_others_are_noted)
+{
+    see(led_by("two_11", 100, 200));
+    see(led_by("two_11", 100, 300));
+    see(led_by("two_12", 400, 500)); /* another process of the replica */
+    see(led_by("three", 600, 700));
+    cr_assert_eq(state.term_count, 3);
+    cr_expect_str_eq(state.terms[0].replica, "two");
+    cr_expect_eq(state.terms[0].since.at.us, 100);
+    cr_expect_eq(state.terms[0].until.us, 300);
+    cr_expect_str_eq(state.terms[1].replica, "two");
+    cr_expect_str_eq(state.terms[2].replica, "three");
+    cr_expect_eq(state.terms[2].until.us, 700);
+    see(led_by("", 800, 800)); /* given back: that is until when it led */
+    cr_expect_eq(state.terms[2].until.us, 800);
+    expect_order(written(), LEASE_WAIT); /* taken */
+    cr_assert(lease_state_may_act(&state, now));
+    cr_expect_eq(state.term_count, 3, "our own term is none");
+    cr_expect_eq(state.terms[2].until.us, 800);
+}
+
+Test(lease_state, the_oldest_terms_are_dropped)
+{
+    for (int i = 0; i < 10; i++) {
+        char holder[16];
+        snprintf(holder, sizeof(holder), "r%d_7", i);
+        see(led_by(holder, 10 * i, 10 * i + 5));
+    }
+    cr_expect_eq(state.terms_seen, 10);
+    cr_assert_eq(state.term_count, AS_LEADER_TERMS_MAX);
+    cr_expect_str_eq(state.terms[0].replica, "r2");
+    cr_expect_str_eq(state.terms[AS_LEADER_TERMS_MAX - 1].replica, "r9");
+}

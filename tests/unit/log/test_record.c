@@ -176,6 +176,30 @@ Test(record, start_and_stop)
     sealed_deinit(&stop);
 }
 
+Test(record, a_start_names_those_that_led_before)
+{
+    static const struct as_leader_term leaders[] = {
+        {.replica = "two", .since = {true, {INT64_C(1795168800) * AS_US_PER_S}}, .until = {0}},
+        {.replica = "three", .until = {INT64_C(1795168801) * AS_US_PER_S}},
+    };
+    static const struct as_start_record record = {.version = "1.0",
+                                                  .config_digest = "c",
+                                                  .rules_digest = "r",
+                                                  .leaders = leaders,
+                                                  .leader_count = 2};
+    SEALED(start);
+    as_record_encode(&header, AS_RECORD_START, &record, &start.text, &start.places);
+    json_t *list = json_object_get(seal(&start)->json, "leaders");
+    cr_assert_eq(json_array_size(list), 2);
+    const json_t *first = json_array_get(list, 0), *second = json_array_get(list, 1);
+    cr_assert_str_eq(json_string_value(json_object_get(first, "replica")), "two");
+    cr_assert(json_is_string(json_object_get(first, "since")));
+    cr_assert(json_is_null(json_object_get(second, "since")));
+    cr_assert_str_eq(json_string_value(json_object_get(second, "until")),
+                     "2026-11-20T10:00:01.000000Z");
+    sealed_deinit(&start);
+}
+
 Test(record, reload_says_what_changed_or_what_was_wrong)
 {
     struct as_reload_record record = {.credential = "ops",

@@ -1,0 +1,120 @@
+"""Times in which another replica led: the replica that leads now names it and the time, on pages, in the API and in commands."""
+import datetime
+import subprocess
+import urllib.parse
+
+import pytest
+
+from harness.daemon import environment, find_binary
+from harness.wait import eventually
+from test_failover import LEASE, Cluster, lock_a_workload, moment
+
+LEASE_TIMES = 15, 10, 0.5
+OWN_LOG = "its records are in its own action log"
+
+
+@pytest.fixture
+def cluster(control_plane, tmp_path, namespace):
+    made = Cluster(control_plane, tmp_path, namespace, LEASE_TIMES)
+    yield made.start()
+    for replica in made.replicas:
+        if replica.process.running:
+            replica.process.kill()
+
+
+def run(daemon, *words):
+    return subprocess.run([find_binary(), *words, "--url", daemon.url], capture_output=True, text=True, check=False,
+                          env=environment(), timeout=60)
+
+
+def decide(cluster, leader, name):
+    """A decision of this leader: (the target's id, the decision's id, its time)."""
+    target, action = lock_a_workload(cluster, leader, name)
+    decision = leader.wait_record("decision", id=action["decision"])
+    return target, decision["id"], decision["time"]
+
+
+def text_of(instant):
+    return instant.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def follow(cluster, replica):
+    """Starts the replica again; it has seen who leads."""
+    replica.process.start()
+    eventually(lambda: replica.get("/-/healthy").ok, what="it runs")
+    eventually(lambda: " leads" in replica.get("/-/ready").text, what="it follows")
+
+
+def hand_over(cluster, leader, to):
+    """Ends the leader, and the third replica for the time, so that this one leads."""
+    third = next(r for r in cluster.replicas if r not in (leader, to))
+    was_running = third.process.running
+    if was_running:
+        third.stop()
+    leader.stop()
+    eventually(lambda: cluster.find_leader([to]), 60, what=f"{to.process.name} leads")
+    if was_running:
+        follow(cluster, third)
+
+
+def warnings_of(daemon, query=""):
+    answer = daemon.get("/api/v1/decisions" + query)
+    assert answer.ok, answer.text
+    return [warning for warning in answer.json.get("warnings", []) if OWN_LOG in warning]
+
+
+@pytest.mark.seconds(600)
+def test_the_replica_and_the_time_are_named(cluster):
+    first = cluster.wait_leader()
+    second = next(r for r in cluster.replicas if r is not first)
+    one, one_decision, one_time = decide(cluster, first, "one")
+    spec = cluster.plane.admin.get(LEASE)["spec"]
+    since = text_of(datetime.datetime.fromisoformat(spec["acquireTime"].replace("Z", "+00:00")))
+    hand_over(cluster, first, second)
+
+    # The next leader knows who led, since when, and until when.
+    start = second.wait_record("start")
+    assert [(leader["replica"], leader["since"][:19] + "Z") for leader in start["leaders"]] == [(first.process.name, since)]
+    assert moment(start["leaders"][0]["until"]) <= moment(start["time"]) + 1
+    until = start["leaders"][0]["until"][:19] + "Z"
+    sentence = f"{first.process.name} led from {since} to {until}; {OWN_LOG}"
+    assert warnings_of(second) == [sentence]
+    assert warnings_of(second, f"?until={one_time}") == [sentence]
+    assert warnings_of(second, f"?since={start['time']}") in ([sentence], [])   # the edge has a tolerance
+    assert warnings_of(second, "?" + urllib.parse.urlencode({"since": text_of(
+        datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1))})) == []
+
+    # A decision of that time
+    answer = second.get(f"/api/v1/decisions/{one_decision}")
+    assert answer.status == 404 and sentence in answer.text
+    page = second.get(f"/decisions/{one_decision}")
+    assert page.status == 404 and sentence in page.text
+    unknown = second.get("/api/v1/decisions/01ARZ3NDEKTSV4RRFFQ69G5FAV")    # of 2016
+    assert unknown.status == 404 and OWN_LOG not in unknown.text
+
+    # The chart of its target
+    page = second.get("/targets/" + urllib.parse.quote(one))
+    assert page.ok and f"{first.process.name} led from " in page.text and OWN_LOG in page.text
+
+    # Commands
+    done = run(second, "explain", "--target", one, "--at", one_time)
+    assert sentence in done.stderr, done
+    done = run(second, "log", "--kind", "start")
+    assert f"before led {first.process.name} from " in done.stdout and sentence in done.stderr
+
+    # The first one leads again: its own log has both ends of the gap.
+    two, two_decision, _ = decide(cluster, second, "two")
+    follow(cluster, first)
+    second_since = text_of(datetime.datetime.fromisoformat(
+        cluster.plane.admin.get(LEASE)["spec"]["acquireTime"].replace("Z", "+00:00")))
+    second_sentence = f"{second.process.name} led from {second_since} to "
+    hand_over(cluster, second, first)
+    assert [warning.startswith(second_sentence) for warning in warnings_of(first)] == [True]
+    found = first.get("/api/v1/decisions?limit=1000").json["data"]
+    ids = [decision["id"] for decision in found if decision["target"] in (one, two)]
+    assert one_decision in ids and two_decision not in ids
+    assert second_sentence in first.get(f"/api/v1/decisions/{two_decision}").text
+    done = run(first, "log")
+    assert " records are not in the files of this daemon: " + second_sentence in done.stderr
+    page = first.get("/targets/" + urllib.parse.quote(one))
+    assert f"{second.process.name} led from " in page.text and "The chart " in page.text
