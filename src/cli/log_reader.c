@@ -145,6 +145,12 @@ static int remote_find_number(const struct http_answer *answer, const char *name
 /* Says what the answer lacks. */
 static void remote_report(const struct log_remote *remote, const struct http_answer *answer)
 {
+    AS_CLEANUP(as_free_p) char *leader = remote_copy_header(answer, "Alertscaler-Log-Leader");
+    if (leader && !remote->has_answered)
+        (void)as_cli_fail(remote->args,
+                          "this replica does not lead (%s leads): these are the records in its own "
+                          "files",
+                          leader);
     int64_t missing = 0, skipped = 0;
     AS_CLEANUP(as_free_p) char *absences = remote_copy_header(answer, "Alertscaler-Log-Absences");
     if (remote_find_number(answer, "Alertscaler-Log-Missing", &missing) == 0 && missing > 0)

@@ -7,6 +7,9 @@
  * A narrowed credential gets the records about its targets only, without the chain, and without
  * other targets of an incident and names of other credentials.
  *
+ * A follower answers too, because its files have records that the leader lacks. The answer says who
+ * leads. It refuses a client that follows the log, which would wait in vain.
+ *
  * A client that follows the log asks again and again, with an id of its own. The id has one of
  * LOG_FOLLOWERS_MAX places until it has not asked for FOLLOWER_US.
  */
@@ -48,6 +51,7 @@ struct api_log {
     char *log_path, *target;
     const char *instance; /* of this replica; the API's */
     struct as_log_absences absences;
+    char *leader;                     /* who leads in place of this replica; NULL: this one does */
     bool kinds[AS_RECORD_KIND_COUNT]; /* that are wanted */
     bool has_kinds;                   /* else all, also those of later versions */
     int64_t after;
@@ -71,6 +75,7 @@ static struct api_log *api_log_free(struct api_log *log)
     api_reader_deinit(&log->reader);
     free(log->log_path);
     free(log->target);
+    free(log->leader);
     as_buf_deinit(&log->body);
     free(log);
     return NULL;
@@ -267,6 +272,8 @@ static void api_log_print_headers(const struct api_log *log, struct as_buf *out)
                   (long long)log->page.next, log->page.has_more ? "yes" : "no",
                   (unsigned long long)log->page.missing,
                   (unsigned long long)(log->page.skipped + log->skipped));
+    if (log->leader)
+        as_buf_printf(out, "Alertscaler-Log-Leader: %s\r\n", log->leader);
     for (size_t i = 0; i < absences->count; i++) {
         as_buf_append_str(out, i == 0 ? "Alertscaler-Log-Absences: " : ". ");
         as_log_absence_print(&absences->items[i], out);
@@ -419,21 +426,36 @@ static int api_log_follow(struct as_api *api, const char *id, const struct api_r
     return 0;
 }
 
+/* Who leads, for a header. */
+static char *api_log_copy_leader(const struct as_leader_view *leader)
+{
+    const char *holder = leader->holder;
+    const bool is_known = *holder && strcmp(holder, leader->identity) != 0 &&
+                          as_str_is_visible(holder, strlen(holder));
+    return as_xstrdup(is_known ? holder : "nobody");
+}
+
 void api_answer_log(struct api_request *request)
 {
     struct as_api *api = request->api;
+    const struct as_leader_view *leader = &request->view.leader;
     struct api_log *log = as_xcalloc(1, sizeof(*log));
     const char *follow = api_parameter_find(request, "follow");
     log->job =
         (struct as_log_history_job){.run = api_log_run, .done = api_log_send, .drop = api_log_drop};
     log->exchange = request->exchange;
     log->instance = api->instance;
+    log->leader = leader->is_leader ? NULL : api_log_copy_leader(leader);
     log->status = 200;
     log->body = AS_BUF_INIT_OPEN(AS_LOG_PAGE_LINE_MAX + LOG_BYTES_MAX);
     api_reader_init(&log->reader, request);
     log->job.is_narrowed = !log->reader.is_whole;
     if (api_log_read_request(log, request, &log->error) != 0) {
         log->status = 400;
+    } else if (log->leader && follow) {
+        log->status = 503;
+        as_error_set(&log->error, "%s: ask that one",
+                     request->view.not_ready ? request->view.not_ready : "not the leader");
     } else if (!api->history_log) {
         log->status = 503;
         as_error_set(&log->error, "the action log cannot be read now: try again");

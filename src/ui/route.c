@@ -208,7 +208,7 @@ static const struct as_route table[] = {
     {"/api/v1/policies/*", &reading, "api", READ, route_answer, .api = {api_answer_policy, true, NULL}},
     {"/api/v1/decisions", &reading, "api", READ, route_answer, .api = {api_answer_decisions, true, NULL}},
     {"/api/v1/decisions/*", &reading, "api", READ, route_answer, .api = {api_answer_decision, true, NULL}},
-    {"/api/v1/log", &reading, "api", READ, route_answer, .api = {api_answer_log, true, NULL}},
+    {"/api/v1/log", &reading, "api", READ, route_answer, .api = {api_answer_log, false, NULL}},
     {"/api/*", &reading, "api", READ, route_answer, .api = {api_answer_unknown, false, NULL}},
 
     {"*", &sending, "unknown", NOTIFY, .answer = misdirect},

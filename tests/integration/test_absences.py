@@ -105,6 +105,20 @@ def test_the_replica_and_the_time_are_named(cluster):
     # The first one leads again: its own log has both ends of the gap.
     two, two_decision, _ = decide(cluster, second, "two")
     follow(cluster, first)
+    # As a follower it answers for its own files, and says so; only the leader is followed.
+    done = run(first, "log", "--kind", "decision", "--output", "json")
+    assert done.returncode == 0 and one_decision in done.stdout and two_decision not in done.stdout
+    holder = cluster.plane.admin.get(LEASE)["spec"]["holderIdentity"]
+    assert f"this replica does not lead ({holder} leads): these are the records in its own files" in done.stderr
+    done = run(first, "explain", "--target", one, "--at", one_time)
+    assert done.returncode == 0 and "2 to 5: applied" in done.stdout and f"({holder} leads)" in done.stderr, done
+    answer = first.get("/api/v1/log?limit=1")
+    assert answer.ok and answer.headers["Alertscaler-Log-Leader"] == holder
+    assert "Alertscaler-Log-Leader" not in second.get("/api/v1/log?limit=1").headers
+    answer = first.get("/api/v1/log?follow=abc")
+    assert answer.status == 503 and f"{holder} leads: ask that one" in answer.text
+    assert first.get("/api/v1/decisions").status == 503
+
     second_since = text_of(datetime.datetime.fromisoformat(
         cluster.plane.admin.get(LEASE)["spec"]["acquireTime"].replace("Z", "+00:00")))
     second_sentence = f"{second.process.name} led from {second_since} to "
