@@ -165,6 +165,23 @@ static bool page_has_failing_rule(const struct api_request *request,
     return search.is_found;
 }
 
+static void note_missing_value(void *context, const struct as_rule_view *rule)
+{
+    struct failing_search *search = context;
+    search->is_found =
+        search->is_found || (as_moment_is_set(rule->missing_since) &&
+                             page_may_see_rule(search->request, rule->rule->name,
+                                               search->target->name, search->target->id));
+}
+
+/* A rule with an open incident needs a value that is not there. */
+static bool page_lacks_value(const struct api_request *request, const struct as_target_view *target)
+{
+    struct failing_search search = {.request = request, .target = target};
+    as_engine_visit_target_rules(request->view.engine, target->id, note_missing_value, &search);
+    return search.is_found;
+}
+
 static bool is_at_max(const struct as_target_view *target)
 {
     return target->config && target->has_size && target->replicas >= target->bounds.max;
@@ -282,6 +299,8 @@ static void print_states(struct signs *signs)
                        : as_reason_get_word(target->last_failure));
     if (page_has_failing_rule(request, target))
         print_sign(signs, "bad", "query error");
+    if (page_lacks_value(request, target))
+        print_sign(signs, "bad", "no value");
     if (target->pause.is_set)
         print_pause_sign(signs);
     if (as_moment_is_set(target->contended_until))
@@ -334,6 +353,11 @@ static bool is_any(const struct as_target_view *target)
     return true;
 }
 
+static bool is_none(const struct as_target_view *target)
+{
+    return false;
+}
+
 static bool is_firing(const struct as_target_view *target)
 {
     return target->open_incidents > 0;
@@ -354,17 +378,20 @@ static bool is_failing(const struct as_target_view *target)
     return target->last_failure != AS_REASON_APPLIED;
 }
 
+typedef bool rule_state_fn(const struct api_request *request, const struct as_target_view *target);
+
 static const struct state {
     const char *word, *title;
     bool (*has)(const struct as_target_view *target);
-    bool has_rules; /* also targets of rules with queries that fail */
+    rule_state_fn *has_rule; /* also targets of rules in this state; NULL: none */
 } states[] = {
-    {"", "all", is_any, false},
-    {"firing", "firing", is_firing, false},
-    {"locked", "locked", page_is_locked, false},
-    {"paused", "paused", is_paused, false},
-    {"failing", "failing", is_failing, true},
-    {"at_max", "at max", is_at_max, false},
+    {"", "all", is_any, NULL},
+    {"firing", "firing", is_firing, NULL},
+    {"locked", "locked", page_is_locked, NULL},
+    {"paused", "paused", is_paused, NULL},
+    {"failing", "failing", is_failing, page_has_failing_rule},
+    {"no_value", "no value", is_none, page_lacks_value},
+    {"at_max", "at max", is_at_max, NULL},
 };
 
 static const char *get_label(const struct as_target_view *target)
@@ -468,7 +495,7 @@ static void page_collect(void *context, const struct as_target_view *target)
     wanted->request->contended += as_moment_is_set(target->contended_until);
     const bool has_state =
         wanted->state->has(target) ||
-        (wanted->state->has_rules && page_has_failing_rule(wanted->request, target));
+        (wanted->state->has_rule && wanted->state->has_rule(wanted->request, target));
     if (!has_state ||
         (wanted->text && !strcasestr(target->name, wanted->text) &&
          !strcasestr(target->id, wanted->text)) ||
