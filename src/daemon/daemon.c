@@ -1192,8 +1192,11 @@ int as_daemon_run(const struct as_daemon_options *options)
     daemon.started = as_system_clock.get_wall(&as_system_clock);
     daemon.metrics = as_metrics_new();
     daemon.others = as_others_new();
-    daemon.api = as_api_new(
-        &(struct as_api_config){daemon.instance, daemon.metrics, daemon_fill_view, &daemon});
+    daemon.api = as_api_new(&(struct as_api_config){.instance = daemon.instance,
+                                                    .metrics = daemon.metrics,
+                                                    .view = daemon_fill_view,
+                                                    .preview = daemon_preview_config,
+                                                    .context = &daemon});
     daemon.outside =
         options->adapters->new_outside(daemon.base, &as_system_clock, daemon_on_transfer, &daemon);
     daemon.query_checks = as_query_checks_new(options->adapters->get_env(daemon.outside)->loop);

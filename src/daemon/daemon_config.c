@@ -373,6 +373,12 @@ static struct as_config *load_config(const struct daemon *daemon, bool is_repeat
                                                                                            : NULL;
 }
 
+struct as_config *daemon_preview_config(void *context, struct as_error *error)
+{
+    const struct daemon *daemon = context;
+    return load_config(daemon, true, error);
+}
+
 static struct as_sandbox_config get_sandbox_config(const struct daemon *daemon,
                                                    const struct as_config *config,
                                                    const struct daemon_web_file *web)

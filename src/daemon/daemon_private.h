@@ -248,6 +248,8 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_US
 int daemon_check_writable(const char *key, const char *path, struct as_error *error) AS_MUST_USE;
 int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 
+/* Loads the files, and puts nothing in force. NULL with an error. */
+struct as_config *daemon_preview_config(void *context, struct as_error *error);
 /* Answers the exchange, later; NULL: a signal. Requests within a second share one reload. */
 void daemon_request_reload(void *context, struct as_http_exchange *exchange,
                            const char *credential);

@@ -235,6 +235,8 @@ static void deinit_target(struct as_target_config *target)
     }
     free(target->address);
     free(target->name);
+    free(target->file);
+    free(target->text);
     for (enum as_allow i = 0; i < AS_ALLOW_COUNT; i++)
         free_strings(target->allowed[i].items, target->allowed[i].count);
     free(target->list_selector);

@@ -514,18 +514,19 @@ static void resolve_target_name(struct resolver *resolver, const struct raw_rule
     }
 }
 
-/* Where the rule is, and its text: for people. */
-static void keep_text(const struct raw_rule *raw, struct as_rule *rule)
+/* Where a rule or a target is, and its text: for people. */
+static void keep_text(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
+                      char **file_out, uint32_t *line_out, char **text_out)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_RULE_TEXT_MAX);
-    if (!raw->tree || !raw->node) /* the entry is no map: an error was reported */
+    if (!tree || !node) /* the entry is no map: an error was reported */
         return;
-    rule->file = as_xstrdup(as_yaml_get_file(raw->tree));
-    rule->line = raw->node->place.line;
-    if (raw->node->kind == AS_YAML_MAP)
-        yaml_append_map(&text, raw->node);
+    *file_out = as_xstrdup(as_yaml_get_file(tree));
+    *line_out = node->place.line;
+    if (node->kind == AS_YAML_MAP)
+        yaml_append_map(&text, node);
     if (as_buf_check(&text) == 0 && text.data)
-        rule->text = as_xstrdup(text.data);
+        *text_out = as_xstrdup(text.data);
 }
 
 /* One rule: its references, its queries, and its checks against target and configuration. */
@@ -534,7 +535,7 @@ static void resolve_rule(struct resolver *resolver, const struct raw_rule *raw,
 {
     resolver->loader.tree = raw->tree;
     rule->name = as_xstrdup(raw->name ? raw->name : "");
-    keep_text(raw, rule);
+    keep_text(raw->tree, raw->node, &rule->file, &rule->line, &rule->text);
     rule->is_always = raw->is_always;
     rule->receivers = copy_strings(raw->receivers, raw->receiver_count);
     rule->receiver_count = raw->receiver_count;
@@ -848,6 +849,7 @@ static void resolve_one_target(struct resolver *resolver, struct raw_target *raw
 {
     resolver->loader.tree = raw->tree;
     config->name = as_xstrdup(raw->name);
+    keep_text(raw->tree, raw->node, &config->file, &config->line, &config->text);
     config->bounds = raw->policy.bounds;
     config->dry_run = raw->policy.dry_run;
     config->ready_timeout_us = raw->policy.ready_timeout_us;

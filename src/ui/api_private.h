@@ -126,6 +126,7 @@ struct as_api {
     const struct page_log *log;           /* the same for a page of records */
     const struct page_older *older;       /* the same for the page of a target */
     const struct page_incident *incident; /* the same for the page of an incident */
+    as_mono_time next_preview;            /* when the files may be read again for a page */
     struct as_buf body;                   /* of the present answer */
     as_wall_time shown_until;             /* of the present page: when a time on it has passed */
 };

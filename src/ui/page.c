@@ -320,8 +320,8 @@ static bool is_without(const char *key, const char *without)
 {
     const bool is_range = strcmp(without, PAGE_RANGE) == 0;
     return strcmp(key, without) == 0 ||
-           (is_range &&
-            (strcmp(key, "from") == 0 || strcmp(key, "to") == 0 || strcmp(key, PAGE_BEFORE) == 0));
+           (is_range && (strcmp(key, "from") == 0 || strcmp(key, "to") == 0)) ||
+           (strcmp(key, PAGE_BEFORE) == 0 && strcmp(without, "refresh") != 0);
 }
 
 void page_append_query(const struct api_request *request, const char *without, struct as_buf *url)

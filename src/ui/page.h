@@ -178,7 +178,8 @@ void page_slice_print(const struct api_request *request, const struct page_slice
                       const char *path);
 #define PAGE_URL_MAX ((size_t)64 * 1024)
 /* Appends the present parameters, each with `&` behind it, without `page` and `without`.
- * PAGE_RANGE: without all that set the time range, and without a place in it. */
+ * PAGE_RANGE: without all that set the time range. A place among older records is only kept for
+ * "refresh". */
 void page_append_query(const struct api_request *request, const char *without, struct as_buf *url);
 
 /*
@@ -240,6 +241,8 @@ void page_answer_incidents(struct api_request *request);
 void page_answer_incident(struct api_request *request);
 void page_answer_rules(struct api_request *request);
 void page_answer_rule(struct api_request *request);
+void page_answer_reload(struct api_request *request);
+bool page_answer_unchanged_reload(struct api_request *request); /* as page_answer_unchanged */
 void page_answer_group(struct api_request *request);
 void page_answer_account(struct api_request *request);
 

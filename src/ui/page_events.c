@@ -400,23 +400,32 @@ static void print_hidden_field(const struct events *events, const char *name)
     as_buf_append_char(out, '>');
 }
 
-static void print_kinds(const struct events *events)
+static void events_link_kind(const struct events *events, const char *words, const char *title)
+{
+    const struct api_request *request = events->request;
+    struct as_buf *out = page_get_out(request);
+    AS_CLEANUP(as_buf_deinit) struct as_buf url = AS_BUF_INIT(PAGE_URL_MAX);
+    as_buf_printf(&url, "%s/events?", page_root(request));
+    page_append_query(request, "kind", &url);
+    if (as_buf_check(&url) != 0)
+        return;
+    as_buf_append_str(out, "<a href=\"");
+    html_text(out, url.data);
+    as_buf_printf(out, "kind=%s\"%s>%s</a>", words,
+                  strcmp(events->kind ? events->kind : "", words) == 0 ? " aria-current=\"true\""
+                                                                       : "",
+                  title);
+}
+
+/* Each kind is a link, which can be shared. */
+static void events_link_kinds(const struct events *events)
 {
     struct as_buf *out = page_get_out(events->request);
-    bool is_known = !events->kind;
-    as_buf_append_str(out, "<label>Kind<select name=\"kind\"><option value=\"\">all</option>");
-    for (size_t i = 0; i < AS_ARRAY_SIZE(event_kinds); i++) {
-        const bool is_chosen = as_str_equal(events->kind, event_kinds[i].words);
-        is_known = is_known || is_chosen;
-        as_buf_printf(out, "<option value=\"%s\"%s>%s</option>", event_kinds[i].words,
-                      is_chosen ? " selected" : "", event_kinds[i].title);
-    }
-    if (!is_known) {
-        as_buf_append_str(out, "<option selected>");
-        html_text(out, events->kind);
-        as_buf_append_str(out, "</option>");
-    }
-    as_buf_append_str(out, "</select></label>\n");
+    as_buf_append_str(out, "<nav class=\"states\" aria-label=\"Kinds\">");
+    events_link_kind(events, "", "all");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(event_kinds); i++)
+        events_link_kind(events, event_kinds[i].words, event_kinds[i].title);
+    as_buf_append_str(out, "</nav>\n");
 }
 
 static void print_reasons(struct as_buf *out)
@@ -457,11 +466,12 @@ static void events_print_forms(const struct events *events)
                        events->query.reason);
     print_reasons(out);
     events_print_field(events, "Person", "who", "size=\"12\"", events->query.who);
-    print_kinds(events);
+    print_hidden_field(events, "kind");
     print_hidden_field(events, PAGE_RANGE);
     print_hidden_field(events, "from");
     print_hidden_field(events, "to");
     as_buf_append_str(out, "<button>Search</button></form>\n");
+    events_link_kinds(events);
     page_range_print_links(events->request, &events->range);
     as_buf_append_str(out, "<details data-key=\"time\"><summary>Another time</summary>\n");
     events_begin_form(events);

@@ -259,6 +259,11 @@ void page_answer_rules(struct api_request *request)
                   page_root(request));
     html_attribute(out, "value", listing.text ? listing.text : "");
     as_buf_append_str(out, "></label><button>Show</button></form>\n");
+    if (as_scope_is_whole(request->view.scopes, request->view.scope_count, request->who)) {
+        as_buf_append_str(out, "<p>");
+        page_link(request, out, "/reload", "", "What would a reload change?");
+        as_buf_append_str(out, "</p>\n");
+    }
     print_rows(&listing, "/rules");
     page_end(request, 200);
 }

@@ -196,6 +196,7 @@ static const struct as_route table[] = {
     {"/incidents/*", &reading, "page", READ, route_answer, .api = {page_answer_incident, false, page_answer_unchanged}},
     {"/rules", &reading, "page", READ, route_answer, .api = {page_answer_rules, false, page_answer_unchanged}},
     {"/rules/*", &reading, "page", READ, route_answer, .api = {page_answer_rule, false, page_answer_unchanged}},
+    {"/reload", &reading, "page", READ, route_answer, .api = {page_answer_reload, false, page_answer_unchanged_reload}},
     {"/metrics", &reading, "metrics", READ, route_answer, .api = {api_answer_metrics, false, NULL}},
     {"/api/v1/status", &reading, "api", READ, route_answer, .api = {api_answer_status, false, NULL}},
     {"/api/v1/targets", &reading, "api", READ, route_answer, .api = {api_answer_targets, true, NULL}},

@@ -52,6 +52,9 @@ struct as_policy_terms {
 
 struct as_target_config {
     char *name;
+    char *file;      /* that has it; NULL: none */
+    uint32_t line;   /* in that file */
+    char *text;      /* YAML, as it was read; NULL: longer than AS_RULE_TEXT_MAX */
     uint32_t number; /* its index in the rule set of its files */
     const struct as_target_kind *kind;
     struct as_address_field *address;

@@ -17,13 +17,19 @@
 #include <alertscaler/runtime/metrics.h>
 #include <alertscaler/runtime/view.h>
 
+struct as_config;
+
 struct as_api;
+
+/* Loads the configuration as a reload would do, and puts nothing in force. NULL with an error. */
+typedef struct as_config *as_preview_fn(void *context, struct as_error *error);
 
 struct as_api_config {
     const char *instance;       /* as in the action log; copied */
     struct as_metrics *metrics; /* borrowed */
     as_view_fn *view;           /* called for each request */
     void *context;
+    as_preview_fn *preview; /* NULL: the files cannot be read */
 };
 
 struct as_api *as_api_new(const struct as_api_config *config) AS_MUST_USE;
