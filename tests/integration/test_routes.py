@@ -26,14 +26,14 @@ PATHS = """
 /api/v1/targets/%zz/pause /api/v1/targets/pause/pause
 /api/v1/pause /api/v1/pause/ /api/v1/resume /api/v1/scale /api/v1/unlock
 /login /login?to=/x /login/ /logout /account /pause /resume /scale /targets/workers/pause /targets/workers/scale /targets/none/unlock
-/targets /targets/ /targets/none /targets/workers /decisions /decisions/none /groups/none /events /events?kind=x /incidents /incidents/ /incidents/none /rules /rules/x
+/targets /targets/ /targets/none /targets/workers /decisions /decisions/none /groups/none /events /events?kind=x /reload /incidents /incidents/ /incidents/none /rules /rules/x
 /page.js
 /api/v1/policies /api/v1/policies/ /api/v1/policies/x /api/v1/policies/x/y
 """.split()
 TOKENS = {"notifier": ["notify"], "reader": ["read"], "admin": ["admin"]}
 ASKING = {"nobody": None, "wrong": "wrong", **{name: name for name in TOKENS}}
 BODY = b'{"reason": "test"}'
-VARIES = re.compile(r"^(/|/events|/incidents|/rules|/targets/workers|/metrics|/page.js|/api/v1/(status|rules|targets|decisions|incidents|log|policies|targets/.*))(\?.*)?$")
+VARIES = re.compile(r"^(/|/events|/reload|/incidents|/rules|/targets/workers|/metrics|/page.js|/api/v1/(status|rules|targets|decisions|incidents|log|policies|targets/.*))(\?.*)?$")
 
 
 def ask(daemon, method, path, token):
