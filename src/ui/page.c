@@ -388,10 +388,9 @@ void page_print_outcome(struct as_buf *out, const struct kept_decision *decision
                       as_unit_print_size(decision->unit, decision->would, text));
 }
 
-/* `older`: behind those of memory; NULL: none. */
-static void print_decisions(const struct api_request *request, const char *target,
-                            const struct kept_decision_list *older, page_decision_fn *is_wanted,
-                            const void *context, size_t limit)
+void page_print_decisions(const struct api_request *request, const char *target,
+                          const struct kept_decision_list *older, page_decision_fn *is_wanted,
+                          const void *context, size_t limit)
 {
     static const struct html_column columns[] = {
         {.title = "When"}, {.title = "Target"}, {.title = "Size"}, {.title = "Why"}};
@@ -440,19 +439,9 @@ static void print_decisions(const struct api_request *request, const char *targe
     if (count > 0)
         html_table_end(&table);
     else
-        html_element(out, "p", "dim", "No decision since this replica began to lead.");
-}
-
-void page_print_decisions(const struct api_request *request, const char *target, size_t limit)
-{
-    print_decisions(request, target, NULL, NULL, NULL, limit);
-}
-
-void page_print_decisions_of(const struct api_request *request,
-                             const struct kept_decision_list *older, page_decision_fn *is_wanted,
-                             const void *context, size_t limit)
-{
-    print_decisions(request, NULL, older, is_wanted, context, limit);
+        html_element(out, "p", "dim",
+                     target && is_wanted ? "No decision fits."
+                                         : "No decision since this replica began to lead.");
 }
 
 /*

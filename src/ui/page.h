@@ -158,14 +158,13 @@ void page_link_target(const struct api_request *request, struct as_buf *out, con
 void page_link_rule(const struct api_request *request, struct as_buf *out, const char *rule);
 /* "10 → 12", "stays at 10, would be 12" */
 void page_print_outcome(struct as_buf *out, const struct kept_decision *decision);
-/* The latest decisions as a table; `target`: of this id; NULL: of all. */
-void page_print_decisions(const struct api_request *request, const char *target, size_t limit);
-/* The same of all targets: those for which `is_wanted` is true. `older`: from the action log,
- * behind those of memory; NULL: none. */
+/* The latest decisions as a table; `target`: of this id; NULL: of all. `older`: from the action
+ * log, behind those of memory; NULL: none. `is_wanted`: only those for which it is true; NULL: all.
+ */
 typedef bool page_decision_fn(const void *context, const struct kept_decision *decision);
-void page_print_decisions_of(const struct api_request *request,
-                             const struct kept_decision_list *older, page_decision_fn *is_wanted,
-                             const void *context, size_t limit);
+void page_print_decisions(const struct api_request *request, const char *target,
+                          const struct kept_decision_list *older, page_decision_fn *is_wanted,
+                          const void *context, size_t limit);
 
 /* Of a long list, the rows that the parameter `page` asks for. */
 struct page_slice {

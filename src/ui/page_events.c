@@ -218,11 +218,18 @@ static void event_print_incident(const struct api_request *request,
     const char *name = as_record_get_text(json_object_get(document, "labels"), "alertname");
     const char *digest = as_record_get_text(document, "digest");
     name = *name ? name : "an alert without a name";
+    const bool is_end =
+        strcmp(record->reason, as_incident_event_get_word(AS_INCIDENT_CLOSED)) == 0 ||
+        strcmp(record->reason, as_incident_event_get_word(AS_INCIDENT_EXPIRED)) == 0;
+    struct ended_incident *ended = is_end ? page_incident_read(document, record->time) : NULL;
     as_buf_append_str(out, "Incident ");
-    if (*digest)
+    if (ended)
+        page_link_ended(request, out, ended);
+    else if (*digest)
         page_link(request, out, "/incidents/", digest, name);
     else
         html_text(out, name);
+    api_ended_free(ended);
     as_buf_append_str(out, ": ");
     size_t i = 0;
     while (i < AS_ARRAY_SIZE(events) && strcmp(events[i][0], record->reason) != 0)
@@ -271,7 +278,9 @@ static void event_print_reload(const struct api_request *request,
         return;
     }
     as_buf_append_str(out, ": rules ");
-    as_buf_printf(out, "%.12s", as_record_get_text(document, "rules_digest"));
+    AS_CLEANUP(as_free_p)
+    char *digest = as_xasprintf("%.12s", as_record_get_text(document, "rules_digest"));
+    html_text(out, digest);
     if (strcmp(as_record_get_text(document, "rules_digest"),
                as_record_get_text(document, "old_rules_digest")) == 0)
         as_buf_append_str(out, " (as before)");

@@ -706,7 +706,7 @@ void page_answer_home(struct api_request *request)
         as_buf_append_str(page_get_out(request), "</p>\n");
     }
     page_part(request, "Latest decisions");
-    page_print_decisions(request, NULL, DECISIONS_SHOWN);
+    page_print_decisions(request, NULL, NULL, NULL, NULL, DECISIONS_SHOWN);
     page_print_orders(request, NULL);
     page_end(request, 200);
 }

@@ -483,8 +483,8 @@ static void incident_add_decision(struct page_incident *job, const struct as_log
                                   const json_t *record)
 {
     enum as_reason reason;
-    if (!as_reason_find(row->reason ? row->reason : "", &reason))
-        return; /* of a later version */
+    if (!page_log_is_id(row->id) || !as_reason_find(row->reason ? row->reason : "", &reason))
+        return; /* altered, or of a later version */
     struct kept_decision *decision = as_xcalloc(1, sizeof(*decision));
     as_str_copy_line(row->id, decision->id, sizeof(decision->id));
     as_str_copy_line(as_record_get_text(record, "unit"), decision->unit, sizeof(decision->unit));
@@ -992,8 +992,8 @@ static void incident_print(const struct shown_incident *incident)
     print_amounts(incident);
     print_timeline(incident);
     page_part(incident->request, "Decisions");
-    page_print_decisions_of(incident->request, find_older(incident->request), has_caused, incident,
-                            DECISIONS_SHOWN);
+    page_print_decisions(incident->request, NULL, find_older(incident->request), has_caused,
+                         incident, DECISIONS_SHOWN);
     print_texts(incident, "Labels", incident->labels);
     print_texts(incident, "Annotations", incident->annotations);
 }
@@ -1123,15 +1123,6 @@ static void find_ended(struct finding *finding)
  * Whether the page needs the action log: memory lacks the incident, or its first decisions.
  */
 
-/* From then on memory has all decisions. */
-static as_wall_time get_known_since(const struct api_request *request)
-{
-    const struct as_api *api = request->api;
-    const bool is_full = api->decision_count >= DECISIONS_MAX ||
-                         api->decision_bytes > DECISIONS_BYTES_MAX - DECISION_BYTES_MAX;
-    return is_full ? TAILQ_LAST(&api->decisions, kept_decision_list)->at : request->view.started;
-}
-
 /* Its targets, and the time of the decisions: that of all incidents that the page shows. */
 static void finding_note(struct finding *finding, const struct as_incident_target *targets,
                          size_t count, as_wall_time opened, as_maybe_time ended)
@@ -1180,7 +1171,7 @@ static bool page_waits_for_log(struct finding *finding)
                          (as_maybe_time){true, ended->at});
     }
     const bool is_needed = !job->incident || finding->wanted.set ||
-                           job->incident->opened.us < get_known_since(request).us;
+                           job->incident->opened.us < page_log_get_memory_begin(request).us;
     if (is_needed && as_log_history_submit(request->api->history_log, &job->job))
         return true;
     incident_free(job);

@@ -127,6 +127,13 @@ static bool page_log_may_see(void *context, const char *target_name, const char 
     return page_log_targets_have(&job->targets, target_name, target);
 }
 
+bool page_log_is_id(const char *id)
+{
+    const size_t size = strlen(id);
+    return size > 0 && size < AS_ULID_SIZE &&
+           strspn(id, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == size;
+}
+
 /* Of the proposals of the rule that won, the incident of the one with the highest size. */
 const char *page_log_find_cause(const json_t *decision)
 {
@@ -282,6 +289,16 @@ static void page_log_show(struct as_log_history_job *self)
     as_api_answer(job->api, job->exchange, job->endpoint, job->rest, job->reader.request.who, NULL);
     job->api->log = NULL;
     page_log_free(job);
+}
+
+as_wall_time page_log_get_memory_begin(const struct api_request *request)
+{
+    const struct as_api *api = request->api;
+    const bool is_full = api->decision_count >= DECISIONS_MAX ||
+                         api->decision_bytes > DECISIONS_BYTES_MAX - DECISION_BYTES_MAX;
+    if (is_full)
+        return TAILQ_LAST(&api->decisions, kept_decision_list)->at;
+    return api->returned.set ? api->returned.at : request->view.started;
 }
 
 static const char *page_log_copy(const char *text)

@@ -80,6 +80,12 @@ void page_log_targets_deinit(struct page_log_targets *targets);
 bool page_log_targets_have(const struct page_log_targets *targets, const char *name,
                            const char *id) AS_MUST_USE;
 
+/* From then on memory has all decisions. */
+as_wall_time page_log_get_memory_begin(const struct api_request *request);
+
+/* Whether a page may have the id in a URL. The log may have been altered. */
+bool page_log_is_id(const char *id);
+
 /* The incident for which the rule of the decision's record won; "": none. */
 const char *page_log_find_cause(const json_t *decision);
 

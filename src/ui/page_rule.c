@@ -219,7 +219,7 @@ static void page_rule_print(struct api_request *request, const struct as_rule *r
     if (request->view.engine) {
         page_print_incidents_of_rule(request, rule->name);
         page_part(request, "Decisions by this rule");
-        page_print_decisions_of(request, NULL, rule_has_won, rule->name, DECISIONS_SHOWN);
+        page_print_decisions(request, NULL, NULL, rule_has_won, rule->name, DECISIONS_SHOWN);
     }
     page_end(request, 200);
 }

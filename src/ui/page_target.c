@@ -21,13 +21,15 @@
 
 #include "api_private.h"
 #include "page.h"
+#include "page_log.h"
 
-#define DECISIONS_SHOWN 20
+#define DECISIONS_SHOWN 50
 #define ACTIONS_SHOWN   10
 #define WIDE            1160 /* pixels of a chart */
 #define SMALL           360
 #define SPAN_MIN_US     AS_US_PER_MIN /* of a chart */
 #define VALUES_MAX      500           /* of a chart */
+#define RULE_LINKS_MAX  20
 #define NEXT_NOTE_MAX   ((size_t)1024)
 
 /* Which are in force and when they end, and when the others begin next. */
@@ -273,8 +275,50 @@ static void print_notes(const struct api_request *request, const struct as_targe
 }
 
 /*
- * What the index of the action log knows of the time before the history in memory: sizes, actions,
- * interruptions and values. Its thread reads them, while the page waits; then the page is answered
+ * Which decisions and actions the reader wants, by the parameters `reason` and `rule`.
+ */
+
+struct target_filter { /* borrowed from the request */
+    const struct page_range *range;
+    const char *rule; /* NULL: all */
+    bool has_reason;
+    enum as_reason reason; /* of a decision, or the outcome of an action */
+};
+
+/* False after answering that a parameter is wrong. */
+static bool target_filter_read(struct api_request *request, const struct page_range *range,
+                               struct target_filter *filter_out)
+{
+    const char *reason = api_parameter_find(request, "reason");
+    *filter_out = (struct target_filter){
+        .range = range, .rule = api_parameter_find(request, "rule"), .has_reason = reason != NULL};
+    if (!reason || as_reason_find(reason, &filter_out->reason))
+        return true;
+    page_refuse(request, 400, "Wrong reason",
+                "reason: expected a reason code, as in reason=at_max: there is none with the name "
+                "%s.",
+                reason);
+    return false;
+}
+
+static bool target_filter_has(const struct target_filter *filter, const char *rule,
+                              enum as_reason reason)
+{
+    return (!filter->rule || as_str_equal(filter->rule, rule)) &&
+           (!filter->has_reason || filter->reason == reason);
+}
+
+static bool target_filter_wants(const void *context, const struct kept_decision *decision)
+{
+    const struct target_filter *filter = context;
+    return decision->at.us >= filter->range->from.us && decision->at.us <= filter->range->to.us &&
+           target_filter_has(filter, decision->rule,
+                             page_get_reason(decision->reason, decision->failure));
+}
+
+/*
+ * What the index of the action log knows of the time before memory: sizes, actions, interruptions,
+ * values and decisions. Its thread reads them, while the page waits; then the page is answered
  * again with them. The job has copies of all that it uses. The index finds the newest records
  * first, so what is missing in the end is old.
  *
@@ -283,6 +327,7 @@ static void print_notes(const struct api_request *request, const struct as_targe
  * largest and last size. A circle of a value is wider.
  */
 
+#define OLDER_ROWS_MAX    5000  /* decisions and actions that are searched */
 #define OLDER_POINTS_MAX  20000 /* steps of the size */
 #define OLDER_BREAKS_MAX  1000  /* starts and stops */
 #define OLDER_DEADLINE_US (2 * AS_US_PER_S)
@@ -310,6 +355,7 @@ struct page_older {
     char *rule;             /* of the values: of those in memory, or the last one; NULL: none */
     int64_t from, until;    /* `until`: from then on memory knows */
     int64_t width;          /* of a stretch */
+    bool has_line;          /* sizes and actions were read; else only decisions */
     bool is_long;           /* the line is made from sums */
     bool is_partial;        /* records may be missing: the index is not complete */
     bool is_broken;         /* the index cannot be read, or not in time */
@@ -322,7 +368,19 @@ struct page_older {
     struct as_history_action actions[AS_HISTORY_MARKS_MAX]; /* in the end in the order of time */
     size_t action_count;
 
+    bool has_decisions; /* of the whole range, the newest first; in the end without those of memory
+                         */
+    struct page_range range;
+    struct target_filter filter; /* its texts belong to this struct */
+    char unit[AS_UNIT_SIZE];
+    struct kept_decision_list decisions;
+    size_t decision_count;
+    bool reasons[AS_REASON_COUNT]; /* that were found */
+    bool is_cut;                   /* older ones were not searched */
+
     /* Of the thread, the newest first: */
+    size_t row_count;
+    enum as_reason failure; /* of the last action after the next decision */
     struct as_timeline_point *points;
     size_t point_count, point_capacity;
     struct older_break breaks[OLDER_BREAKS_MAX];
@@ -333,6 +391,12 @@ static void older_free(struct page_older *older)
 {
     for (size_t i = 0; i < older->action_count; i++)
         free((char *)(uintptr_t)older->actions[i].rule);
+    struct kept_decision *decision;
+    while ((decision = TAILQ_FIRST(&older->decisions))) {
+        TAILQ_REMOVE(&older->decisions, decision, next);
+        api_decision_free(decision);
+    }
+    free((char *)(uintptr_t)older->filter.rule);
     as_timeline_deinit(&older->line);
     api_reader_deinit(&older->reader);
     free(older->points);
@@ -544,17 +608,76 @@ static void older_turn(struct page_older *older)
         older_join_stretches(older);
 }
 
-static void older_run(struct as_log_history_job *job, const struct as_log_history_view *view)
+static struct kept_decision *older_make_decision(const struct page_older *older,
+                                                 const struct as_log_row *row,
+                                                 enum as_reason reason, enum as_reason failure)
 {
-    struct page_older *older = (struct page_older *)job;
-    struct as_error error;
-    struct as_log_query query = {
-        .kinds = 1U << AS_RECORD_START | 1U << AS_RECORD_STOP,
-        .until = {true, {older->until}},
-        .on_row = older_on_break,
-        .context = older,
-        .deadline = {as_time_add(as_system_clock.get_mono(&as_system_clock).us, OLDER_DEADLINE_US)},
-    };
+    struct kept_decision *decision = as_xcalloc(1, sizeof(*decision));
+    as_str_copy_line(row->id, decision->id, sizeof(decision->id));
+    as_str_copy_line(older->unit, decision->unit, sizeof(decision->unit));
+    decision->at = row->time;
+    decision->target = as_xstrdup(row->target);
+    decision->target_name = as_xstrdup(row->target_name);
+    decision->rule = row->rule ? as_xstrdup(row->rule) : NULL;
+    decision->reason = reason;
+    decision->replicas = row->from;
+    decision->desired = row->to;
+    decision->has_would = row->has_would;
+    decision->would = row->would;
+    decision->failure = failure;
+    decision->actions = AS_BUF_INIT(DECISION_ACTIONS_MAX);
+    return decision;
+}
+
+/* An action belongs to the decision before it. Decisions that are too many only count for the links
+ * of reasons. */
+static bool older_on_decision(void *context, const struct as_log_row *row)
+{
+    struct page_older *older = context;
+    enum as_reason reason;
+    if (++older->row_count > OLDER_ROWS_MAX) {
+        older->is_cut = older->decision_count < DECISIONS_SHOWN;
+        return false;
+    }
+    if (!page_log_is_id(row->id) || !as_reason_find(row->reason ? row->reason : "", &reason))
+        return true;
+    if (row->kind == AS_RECORD_ACTION) {
+        if (row->has_to && row->rule && older->failure == AS_REASON_COUNT)
+            older->failure = reason;
+        older->reasons[reason] = true;
+        return true;
+    }
+    const enum as_reason failure =
+        older->failure == AS_REASON_COUNT ? AS_REASON_APPLIED : older->failure;
+    older->failure = AS_REASON_COUNT;
+    struct kept_decision *decision = older_make_decision(older, row, reason, failure);
+    older->reasons[page_get_reason(reason, failure)] = true;
+    if (older->decision_count < DECISIONS_SHOWN && target_filter_wants(&older->filter, decision)) {
+        TAILQ_INSERT_TAIL(&older->decisions, decision, next);
+        older->decision_count++;
+    } else {
+        api_decision_free(decision);
+    }
+    return true;
+}
+
+static int older_read_decisions(struct page_older *older, const struct as_log_history_view *view,
+                                const struct as_log_query *line_query, struct as_error *error)
+{
+    struct as_log_query query = *line_query;
+    query.kinds = 1U << AS_RECORD_DECISION | 1U << AS_RECORD_ACTION;
+    query.target = older->target;
+    query.since = (as_maybe_time){true, older->range.from};
+    query.until = (as_maybe_time){true, older->range.to};
+    query.on_row = older_on_decision;
+    older->failure = AS_REASON_COUNT;
+    return as_log_index_find(view->index, &query, error);
+}
+
+static int older_read_line(struct page_older *older, const struct as_log_history_view *view,
+                           const struct as_log_query *breaks_query, struct as_error *error)
+{
+    struct as_log_query query = *breaks_query;
     const struct as_log_minutes minutes = {
         .target = older->target,
         .until = {older->until},
@@ -562,9 +685,9 @@ static void older_run(struct as_log_history_job *job, const struct as_log_histor
         .context = older,
         .deadline = query.deadline,
     };
-    int status = view->index ? as_log_index_find(view->index, &query, &error) : -EIO;
+    int status = as_log_index_find(view->index, &query, error);
     if (status == 0 && view->state.is_current)
-        status = as_log_index_find_gaps(view->index, older_on_gap, older, &error);
+        status = as_log_index_find_gaps(view->index, older_on_gap, older, error);
     if (older->break_count > 0)
         qsort(older->breaks, older->break_count, sizeof(*older->breaks), older_compare_breaks);
     query.target = older->target;
@@ -577,9 +700,28 @@ static void older_run(struct as_log_history_job *job, const struct as_log_histor
         query.on_row = older_on_row;
     }
     if (status == 0)
-        status = as_log_index_find(view->index, &query, &error);
+        status = as_log_index_find(view->index, &query, error);
     if (status == 0)
-        status = as_log_index_visit_minutes(view->index, &minutes, &error);
+        status = as_log_index_visit_minutes(view->index, &minutes, error);
+    return status;
+}
+
+static void older_run(struct as_log_history_job *job, const struct as_log_history_view *view)
+{
+    struct page_older *older = (struct page_older *)job;
+    struct as_error error;
+    struct as_log_query query = {
+        .kinds = 1U << AS_RECORD_START | 1U << AS_RECORD_STOP,
+        .until = {true, {older->until}},
+        .on_row = older_on_break,
+        .context = older,
+        .deadline = {as_time_add(as_system_clock.get_mono(&as_system_clock).us, OLDER_DEADLINE_US)},
+    };
+    int status = view->index ? 0 : -EIO;
+    if (status == 0 && older->has_decisions)
+        status = older_read_decisions(older, view, &query, &error);
+    if (status == 0 && older->has_line)
+        status = older_read_line(older, view, &query, &error);
     older->is_broken = status != 0;
     older->is_partial = !view->state.is_current || *view->problem;
     as_log_absences_find(view,
@@ -596,6 +738,15 @@ static void older_show(struct as_log_history_job *job)
     static const struct as_api_endpoint endpoint = {page_answer_target, false,
                                                     page_answer_unchanged};
     struct page_older *older = (struct page_older *)job;
+    struct kept_decision *decision = TAILQ_FIRST(&older->decisions);
+    while (decision) {
+        struct kept_decision *next = TAILQ_NEXT(decision, next);
+        if (api_find_decision(older->api, decision->id)) {
+            TAILQ_REMOVE(&older->decisions, decision, next);
+            api_decision_free(decision);
+        }
+        decision = next;
+    }
     older->api->older = older;
     as_api_answer(older->api, older->exchange, &endpoint, older->rest, older->reader.request.who,
                   NULL);
@@ -665,20 +816,22 @@ static void extend_chart_values(const struct page_older *older, int64_t from,
 
 /* True: the page waits for what the index knows of the range before memory. */
 static bool page_waits_for_older(struct api_request *request, const struct as_target_view *target,
-                                 const struct page_range *range)
+                                 const struct page_range *range, const struct target_filter *filter)
 {
     const struct as_view *view = &request->view;
     struct as_api *api = request->api;
     struct as_timeline line;
     struct chart_values values;
+    const bool has_decisions = range->from.us < page_log_get_memory_begin(request).us;
     const bool is_in_memory = range->from.us >= view->wall.us - AS_HISTORY_SPAN_US &&
                               (!api->returned.set || range->from.us >= api->returned.at.us);
-    if (!api->history_log || api->older || request->note || is_in_memory)
+    if (!api->history_log || api->older || request->note)
         return false;
     as_history_trace(api->history, target->id, range->from, range->to, &line);
     const as_wall_time known = find_first_known(&line, range);
     as_timeline_deinit(&line);
-    if (known.us == range->from.us)
+    const bool has_line = !is_in_memory && known.us != range->from.us;
+    if (!has_line && !has_decisions)
         return false;
     struct page_older *older = as_xcalloc(1, sizeof(*older));
     find_chart_values(request, target, known, range->to, &values);
@@ -696,6 +849,14 @@ static bool page_waits_for_older(struct api_request *request, const struct as_ta
     older->rule = values.rule ? as_xstrdup(values.rule) : NULL;
     older->from = range->from.us;
     older->until = known.us;
+    older->has_line = has_line;
+    older->has_decisions = has_decisions;
+    older->range = *range;
+    older->filter = *filter;
+    older->filter.range = &older->range;
+    older->filter.rule = filter->rule ? as_xstrdup(filter->rule) : NULL;
+    as_str_copy_line(as_sized_get_unit(target->ref), older->unit, sizeof(older->unit));
+    TAILQ_INIT(&older->decisions);
     older->width = (range->to.us - range->from.us) / STRETCHES_MAX + 1;
     older->is_long = range->to.us - range->from.us > AS_HISTORY_SPAN_US;
     if (as_log_history_submit(api->history_log, &older->job))
@@ -770,7 +931,7 @@ static void print_known(const struct api_request *request, as_wall_time known,
                         const struct page_range *range)
 {
     struct as_buf *out = page_get_out(request);
-    if (request->api->older)
+    if (request->api->older && request->api->older->has_line)
         print_older(request, request->api->older, range);
     if (known.us == range->from.us)
         return;
@@ -803,7 +964,7 @@ static void print_chart(const struct api_request *request, const struct as_targe
     char measure[AS_MEASURE_SIZE];
     const bool has_schedules = target->config && target->config->schedule_count > 0;
     as_history_draw(request->api->history, target->id, range->from, range->to, &chart);
-    if (older)
+    if (older && older->has_line)
         as_history_chart_extend(&chart, &older->line, older->actions, older->action_count);
     const as_wall_time known = find_first_known(&chart.line, range);
     const as_wall_time from = get_chart_start(known, range);
@@ -857,7 +1018,7 @@ static void print_chart(const struct api_request *request, const struct as_targe
 
 struct deeds { /* the latest actions on the target, a ring */
     const char *target;
-    const struct page_range *range;
+    const struct target_filter *filter;
     struct as_history_action items[ACTIONS_SHOWN];
     char *rules[ACTIONS_SHOWN];
     size_t count;
@@ -867,8 +1028,10 @@ static void page_target_note_action(void *context, const struct as_history_actio
 {
     struct deeds *deeds = context;
     const size_t place = deeds->count % ACTIONS_SHOWN;
-    if (strcmp(action->target, deeds->target) != 0 || action->at.us < deeds->range->from.us ||
-        action->at.us > deeds->range->to.us)
+    const struct target_filter *filter = deeds->filter;
+    if (strcmp(action->target, deeds->target) != 0 || action->at.us < filter->range->from.us ||
+        action->at.us > filter->range->to.us ||
+        !target_filter_has(filter, action->rule, action->outcome))
         return;
     deeds->items[place] = *action;
     as_free_p(&deeds->rules[place]);
@@ -877,12 +1040,13 @@ static void page_target_note_action(void *context, const struct as_history_actio
 }
 
 static void print_deeds(const struct api_request *request, const struct as_target_view *target,
-                        const struct page_range *range)
+                        const struct target_filter *filter)
 {
     static const struct html_column columns[] = {
         {.title = "When"}, {.title = "Size"}, {.title = "Outcome"}, {.title = "Rule"}};
     struct as_buf *out = page_get_out(request);
-    struct deeds deeds = {.target = target->id, .range = range};
+    const struct page_range *range = filter->range;
+    struct deeds deeds = {.target = target->id, .filter = filter};
     struct html_table table;
     const struct page_older *older = request->api->older;
     for (size_t i = 0; older && i < older->action_count; i++)
@@ -912,6 +1076,132 @@ static void print_deeds(const struct api_request *request, const struct as_targe
     html_table_end(&table);
     for (size_t i = 0; i < ACTIONS_SHOWN; i++)
         as_free_p(&deeds.rules[i]);
+}
+
+/*
+ * Links that filter decisions and actions: by the reasons that occur in the time range, and by the
+ * rules of the target.
+ */
+
+/* Appends `name=value` to the present query; value NULL: all. */
+static void print_filter_link(const struct api_request *request, const char *name,
+                              const char *value)
+{
+    struct as_buf *out = page_get_out(request);
+    AS_CLEANUP(as_buf_deinit) struct as_buf url = AS_BUF_INIT(PAGE_URL_MAX);
+    as_buf_append_char(&url, '?');
+    page_append_query(request, name, &url);
+    if (value)
+        html_query(&url, name, value);
+    if (as_buf_check(&url) != 0)
+        return;
+    as_buf_append_str(out, "<a");
+    html_attribute(out, "href", url.data);
+    if (as_str_equal(api_parameter_find(request, name), value) ||
+        (!value && !api_parameter_find(request, name)))
+        as_buf_append_str(out, " aria-current=\"true\"");
+    as_buf_append_char(out, '>');
+    html_text(out, value ? value : "all");
+    as_buf_append_str(out, "</a>");
+}
+
+static void find_reasons(const struct api_request *request, const struct as_target_view *target,
+                         const struct target_filter *filter, bool reasons[AS_REASON_COUNT])
+{
+    const struct page_older *older = request->api->older;
+    const struct target_filter any = {.range = filter->range};
+    const struct kept_decision *decision;
+    for (int i = 0; i < AS_REASON_COUNT; i++)
+        reasons[i] = older && older->reasons[i];
+    TAILQ_FOREACH (decision, &request->api->decisions, next) {
+        if (as_target_is_same(target->id, decision->target) && target_filter_wants(&any, decision))
+            reasons[page_get_reason(decision->reason, decision->failure)] = true;
+    }
+    if (filter->has_reason)
+        reasons[filter->reason] = true;
+}
+
+struct rule_links {
+    const struct api_request *request;
+    const struct as_target_view *target;
+    bool has_present; /* the rule of the filter has a link */
+};
+
+static void print_rule_link(struct rule_links *links, const char *rule)
+{
+    const struct as_target_view *target = links->target;
+    if (!page_may_see_rule(links->request, rule, target->name, target->id))
+        return;
+    links->has_present =
+        links->has_present || as_str_equal(api_parameter_find(links->request, "rule"), rule);
+    print_filter_link(links->request, "rule", rule);
+}
+
+static void print_filter_links(const struct api_request *request,
+                               const struct as_target_view *target,
+                               const struct target_filter *filter)
+{
+    const struct as_ruleset *ruleset = request->view.ruleset;
+    struct as_buf *out = page_get_out(request);
+    struct rule_links links = {.request = request, .target = target};
+    bool reasons[AS_REASON_COUNT];
+    find_reasons(request, target, filter, reasons);
+    as_buf_append_str(out, "<nav class=\"states\" aria-label=\"Reasons\">");
+    print_filter_link(request, "reason", NULL);
+    for (int i = 0; i < AS_REASON_COUNT; i++) {
+        if (reasons[i])
+            print_filter_link(request, "reason", as_reason_get_word((enum as_reason)i));
+    }
+    as_buf_append_str(out, "</nav>\n<nav class=\"states\" aria-label=\"Rules\">");
+    print_filter_link(request, "rule", NULL);
+    for (size_t i = 0, count = 0; i < ruleset->rule_count && count < RULE_LINKS_MAX; i++) {
+        if (!target->config || ruleset->rules[i]->target != target->config)
+            continue;
+        print_rule_link(&links, ruleset->rules[i]->name);
+        count++;
+    }
+    if (filter->rule && !links.has_present)
+        print_rule_link(&links, filter->rule);
+    as_buf_append_str(out, "</nav>\n");
+}
+
+/* More than this page has. */
+static void print_events_link(const struct api_request *request,
+                              const struct as_target_view *target)
+{
+    struct as_buf *out = page_get_out(request);
+    AS_CLEANUP(as_buf_deinit) struct as_buf url = AS_BUF_INIT(PAGE_URL_MAX);
+    as_buf_printf(&url, "%s/events?", page_root(request));
+    html_query(&url, "target", target->id);
+    page_append_query(request, "target", &url);
+    if (as_buf_check(&url) != 0)
+        return;
+    as_buf_append_str(out, "<p>");
+    html_link(out, url.data, "", "All events of the target");
+    as_buf_append_str(out, "</p>\n");
+}
+
+static void print_history(const struct api_request *request, const struct as_target_view *target,
+                          const struct target_filter *filter)
+{
+    struct as_buf *out = page_get_out(request);
+    const struct page_older *older = request->api->older;
+    page_part(request, "Decisions and actions");
+    print_filter_links(request, target, filter);
+    as_buf_append_str(out, "<h3>Latest actions</h3>\n");
+    print_deeds(request, target, filter);
+    as_buf_append_str(out, "<h3>Decisions</h3>\n");
+    if (older && older->has_decisions && (older->is_broken || older->is_partial))
+        html_element(out, "p", "dim",
+                     "The action log could not be read to the end: decisions may be missing.");
+    if (older && older->is_cut)
+        as_buf_printf(out,
+                      "<p class=\"dim\">The search ended after %d decisions and actions. The page "
+                      "of events has the older ones.</p>\n",
+                      OLDER_ROWS_MAX);
+    page_print_decisions(request, target->id, older ? &older->decisions : NULL, target_filter_wants,
+                         filter, DECISIONS_SHOWN);
+    print_events_link(request, target);
 }
 
 static void print_group_link(const struct api_request *request, const struct as_target_view *target)
@@ -947,11 +1237,13 @@ static void print_target(void *context, const struct as_target_view *target)
     struct as_buf *out = page_get_out(request);
     const char *title = *target->name ? target->name : target->id;
     struct page_range range;
+    struct target_filter filter;
     if (!page_may_see_target(request, target->name, target->id)) {
         page_refuse(request, 404, "No such target", "There is no target of this name or id.");
         return;
     }
-    if (!page_range_get(request, "1d", &range) || page_waits_for_older(request, target, &range))
+    if (!page_range_get(request, "1d", &range) || !target_filter_read(request, &range, &filter) ||
+        page_waits_for_older(request, target, &range, &filter))
         return;
     const struct page_older *older = request->api->older;
     const bool is_late = older && (older->is_partial || older->is_broken);
@@ -975,14 +1267,11 @@ static void print_target(void *context, const struct as_target_view *target)
     page_part(request, when);
     page_range_print_links(request, &range);
     print_chart(request, target, &range);
-    page_part(request, "Latest actions");
-    print_deeds(request, target, &range);
+    print_history(request, target, &filter);
     if (target->config) {
         page_part(request, "Rules that lead here");
         rule_rows_print_of(request, target->config);
     }
-    page_part(request, "Decisions");
-    page_print_decisions(request, target->id, DECISIONS_SHOWN);
     page_end(request, 200);
 }
 

@@ -66,6 +66,8 @@ def test_ended_incidents_outlive_a_restart(night):
     closed = [r for r in reversed(night.records("incident")) if r["event"] == "closed"]
     assert links == [f"/incidents/{r['digest']}?ended={r['time']}" for r in closed]
     assert ended_rows(night, f"?from={OLD}&to=2026-01-02T00:00:00Z") == []
+    events = page(night, "/events?kind=incident&reason=closed")
+    assert [html.unescape(link) for link in re.findall(r'<b><a href="(/incidents/[^"]*)"', events)] == links
     assert "None has ended in this time." in page(night, f"/incidents?from={OLD}&to=2026-01-02T00:00:00Z")
     first, second = [link for link in links if closed[0]["digest"] in link]
     newest, oldest = page(night, first), page(night, second)

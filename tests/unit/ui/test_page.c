@@ -138,6 +138,28 @@ Test(page, the_first_page_says_what_matters)
     who = "";
 }
 
+Test(page, decisions_and_actions_of_a_target_have_filters)
+{
+    notify("Slow", NULL);
+    const char *body = ask("/targets/checkout", "range=6h", 200);
+    expect(body, "href=\"?range=6h&amp;reason=scaled&amp;\">scaled</a>");
+    expect(body, "href=\"?range=6h&amp;rule=slow&amp;\">slow</a>");
+    expect(body, "aria-label=\"Decisions\"");
+    expect(body, "&amp;range=6h&amp;\">All events of the target</a>");
+    body = ask("/targets/checkout", "reason=scaled&rule=slow", 200);
+    expect(body, "aria-label=\"Decisions\"");
+    expect(body, "href=\"?rule=slow&amp;reason=scaled&amp;\" aria-current=\"true\">scaled</a>");
+    expect(body, "href=\"?rule=slow&amp;\">all</a>");
+    body = ask("/targets/checkout", "reason=at_max", 200);
+    expect(body, "No decision fits.");
+    expect(body, "None in the last day, as far as known.");
+    expect(body, ">at_max</a>");
+    expect(ask("/targets/checkout", "rule=each", 200), "No decision fits.");
+    expect(ask("/targets/checkout", "reason=<b>", 400), "with the name &lt;b&gt;.");
+    body = ask("/targets/checkout", "from=2026-11-20T10:00:00Z&to=2026-11-20T11:00:00Z", 200);
+    expect(body, "No decision fits.");
+}
+
 Test(page, links_of_an_incident_stand_in_its_row)
 {
     notify("Slow", NULL);
@@ -1004,7 +1026,8 @@ Test(page, a_range_in_the_past_does_not_move)
            "<p class=\"dim\">From <time class=\"at\" datetime=\"2026-11-25T09:30:00.000000Z\">");
     expect(body, "datetime=\"2026-11-25T10:06:40.000000Z\">2026-11-25 10:06:40</time></p>");
     expect(body, "<a href=\"?range=1h\">");
-    expect_none(body, "aria-current=\"true\"");
+    expect_none(body, "h\" aria-current=\"true\"");
+    expect_none(body, "d\" aria-current=\"true\"");
     char query[256];
     (void)snprintf(query, sizeof(query), "%s&%s", past, get_since(since));
     world.mono.us += 4 * AS_US_PER_MIN;

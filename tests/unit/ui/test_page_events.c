@@ -135,11 +135,11 @@ Test(page_events, a_record_of_another_version_is_a_row)
                                               .has_from = true,
                                               .from = -5};
         const char *body = ask_for(
-            texts, json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:{s:s},s:[{s:s,s:s}],s:s,s:f}",
+            texts, json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:{s:s},s:[{s:s,s:s}],s:s,s:f}",
                              "who", EVIL, "command", EVIL, "message", EVIL, "credential", EVIL,
                              "error", EVIL, "instance", EVIL, "version", EVIL, "digest", EVIL,
-                             "labels", "alertname", EVIL, "targets", "target", EVIL, "rule", EVIL,
-                             "until", EVIL, "resolved_after", 1e300));
+                             "rules_digest", EVIL, "labels", "alertname", EVIL, "targets", "target",
+                             EVIL, "rule", EVIL, "until", EVIL, "resolved_after", 1e300));
         expect_none(strstr(body, "<table"), EVIL);
         expect_none(strstr(body, "<table"), "<script");
         expect(strstr(body, "<table"), ESCAPED);
