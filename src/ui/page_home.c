@@ -555,8 +555,8 @@ void page_answer_incidents(struct api_request *request)
     }
     query.from = range.from;
     query.to = range.to;
-    if ((query.before.is_set || !memory_has_range(request, &range)) &&
-        page_log_wait(request, &query, &endpoint))
+    const bool needs_log = query.before.is_set || !memory_has_range(request, &range);
+    if (needs_log && page_log_wait(request, &query, &endpoint))
         return;
     page_begin(request, &(struct page_head){.title = "Open incidents",
                                             .place = PAGE_INCIDENTS,
@@ -569,6 +569,8 @@ void page_answer_incidents(struct api_request *request)
         page_log_print_notes(request);
         print_ended_of_log(request);
     } else {
+        if (needs_log)
+            page_log_print_absence(request);
         print_ended_of_memory(request, &range);
     }
     page_end(request, 200);

@@ -356,6 +356,13 @@ void page_log_print_notes(const struct api_request *request)
     }
 }
 
+void page_log_print_absence(const struct api_request *request)
+{
+    if (request->api->history_log)
+        html_element(page_get_out(request), "p", "note warn",
+                     "The action log cannot be read now: older entries are missing.");
+}
+
 bool page_log_get_before(const struct api_request *request, struct page_log_place *before_out)
 {
     const char *text = api_parameter_find(request, PAGE_BEFORE);

@@ -96,6 +96,8 @@ bool page_log_wait(struct api_request *request, const struct page_log_query *que
 
 /* A sentence about what api->log lacks; nothing if it is complete. */
 void page_log_print_notes(const struct api_request *request);
+/* The same of a page that did not get what it needs: too many requests wait for the log. */
+void page_log_print_absence(const struct api_request *request);
 
 /* The parameter `before`, "2026-11-20T02:00:00.000000Z,4711". False: it is malformed. */
 bool page_log_get_before(const struct api_request *request,

@@ -1146,13 +1146,15 @@ static void print_filter_links(const struct api_request *request,
     struct rule_links links = {.request = request, .target = target};
     bool reasons[AS_REASON_COUNT];
     find_reasons(request, target, filter, reasons);
-    as_buf_append_str(out, "<nav class=\"states\" aria-label=\"Reasons\">");
+    as_buf_append_str(out, "<nav class=\"states\" aria-label=\"Reasons\"><span class=\"dim\">"
+                           "Reason</span>");
     print_filter_link(request, "reason", NULL);
     for (int i = 0; i < AS_REASON_COUNT; i++) {
         if (reasons[i])
             print_filter_link(request, "reason", as_reason_get_word((enum as_reason)i));
     }
-    as_buf_append_str(out, "</nav>\n<nav class=\"states\" aria-label=\"Rules\">");
+    as_buf_append_str(
+        out, "</nav>\n<nav class=\"states\" aria-label=\"Rules\"><span class=\"dim\">Rule</span>");
     print_filter_link(request, "rule", NULL);
     for (size_t i = 0, count = 0; i < ruleset->rule_count && count < RULE_LINKS_MAX; i++) {
         if (!target->config || ruleset->rules[i]->target != target->config)
@@ -1194,6 +1196,8 @@ static void print_history(const struct api_request *request, const struct as_tar
     if (older && older->has_decisions && (older->is_broken || older->is_partial))
         html_element(out, "p", "dim",
                      "The action log could not be read to the end: decisions may be missing.");
+    if (!older && filter->range->from.us < page_log_get_memory_begin(request).us)
+        page_log_print_absence(request);
     if (older && older->is_cut)
         as_buf_printf(out,
                       "<p class=\"dim\">The search ended after %d decisions and actions. The page "

@@ -7,7 +7,10 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 
+#include <event2/event.h>
+
 #include <alertscaler/base/str.h>
+#include <alertscaler/log/log_history.h>
 #include <alertscaler/ui/route.h>
 
 #include "../http/exchange.h"
@@ -55,15 +58,20 @@ static void teardown(void)
 
 TestSuite(page_events, .init = setup, .fini = teardown);
 
-static const char *ask(const char *query, int status)
+static const char *ask_path(const char *path, const char *query, int status)
 {
     struct as_routes routes = {.api = world.api, .prefix = ""};
     exchange_forget(&exchange);
-    exchange = (struct as_http_exchange){.method = "GET", .path = "/events", .query = query};
-    as_route_answer(as_route_find("GET", "/events"), &routes, &exchange, who);
+    exchange = (struct as_http_exchange){.method = "GET", .path = path, .query = query};
+    as_route_answer(as_route_find("GET", path), &routes, &exchange, who);
     cr_assert_eq(exchange.replies, 1);
     cr_assert_eq(exchange.status, status, "%s", exchange.body);
     return exchange.body;
+}
+
+static const char *ask(const char *query, int status)
+{
+    return ask_path("/events", query, status);
 }
 
 static void expect(const char *body, const char *part)
@@ -181,4 +189,37 @@ Test(page_events, names_of_others_are_hidden)
     expect_none(body, "ada<");
     expect(ask_for(record, json_pack("{s:s,s:s}", "who", "kill switch file", "command", "pause")),
            "by <b>kill switch file</b>");
+}
+
+static void run_nothing(struct as_log_history_job *job, const struct as_log_history_view *view)
+{
+}
+
+static void end_nothing(struct as_log_history_job *job)
+{
+}
+
+/* The pages are answered from memory, or refused: they wait for nothing. */
+Test(page_events, a_log_that_too_many_wait_for_is_said)
+{
+    struct as_log_history_job jobs[AS_LOG_HISTORY_JOBS_MAX];
+    struct as_error error = AS_ERROR_INIT;
+    struct event_base *base = event_base_new();
+    cr_assert_eq(
+        as_log_history_new(base, "/nowhere/actions.jsonl", &world.api->history_log, &error), 0,
+        "%s", error.text);
+    for (size_t i = 0; i < AS_LOG_HISTORY_JOBS_MAX; i++) {
+        jobs[i] = (struct as_log_history_job){
+            .run = run_nothing, .done = end_nothing, .drop = end_nothing};
+        cr_assert(as_log_history_submit(world.api->history_log, &jobs[i]));
+    }
+    world.api->log = NULL;
+    world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
+    expect(ask("", 503), "too many requests wait for it");
+    static const char absence[] = "The action log cannot be read now: older entries are missing.";
+    expect(ask_path("/incidents", "", 200), absence);
+    expect(ask_path("/targets/checkout", "", 200), absence);
+    expect_none(ask_path("/incidents", "from=2026-11-25T09:46:40Z", 200), absence);
+    world.api->history_log = as_log_history_free(world.api->history_log);
+    event_base_free(base);
 }
