@@ -279,6 +279,8 @@ static int index_fail(const struct as_log_index *index, const char *what, struct
         if (codes[i].sqlite == (sqlite & 0xff))
             code = codes[i].code;
     }
+    if (index->db && sqlite3_extended_errcode(index->db) == SQLITE_IOERR_SHORT_READ)
+        code = EBADMSG; /* the file became shorter while it was in use */
     if (code == ETIMEDOUT && index->stop && atomic_load(index->stop))
         code = ECANCELED;
     as_error_set(error, "index of the action log %s: %s: %s", index->path, what,
@@ -392,7 +394,7 @@ static int check_free(const struct as_log_index *index, struct as_error *error)
     return -ENOSPC;
 }
 
-static int index_open_db(struct as_log_index *index, struct as_error *error)
+static int index_open_file(struct as_log_index *index, struct as_error *error)
 {
     /* Records of a target are on pages far from each other: larger pages are fewer reads. A mapped
      * file would end the process with SIGBUS when the disk fails, so that mmap_size stays 0. */
@@ -434,6 +436,15 @@ static int index_open_db(struct as_log_index *index, struct as_error *error)
         status = is_empty ? index_create(index, error)
                           : index_execute(index, "BEGIN IMMEDIATE; ROLLBACK;", "lock", error);
     return status != 0 ? status : index_prepare_all(index, error);
+}
+
+/* After a failure there is no database: the next call opens it again. */
+static int index_open_db(struct as_log_index *index, struct as_error *error)
+{
+    const int status = index_open_file(index, error);
+    if (status != 0)
+        index_close_db(index);
+    return status;
 }
 
 static int index_delete(const struct as_log_index *index, struct as_error *error)
@@ -1196,7 +1207,7 @@ static bool index_parse_line(struct as_log_index *index, const char *line, size_
     const char *at = parsed_find(parsed_out, TEXT_TIME);
     const int64_t seq = parsed_out->numbers[NUMBER_SEQ];
     if (!at || as_wall_time_parse(at, strlen(at), &time) != 0 ||
-        !parsed_out->has_number[NUMBER_SEQ] || seq < 1)
+        !parsed_out->has_number[NUMBER_SEQ] || seq < 1 || seq == INT64_MAX)
         return false;
     *moment_out = (struct record_moment){seq, time};
     return true;

@@ -32,7 +32,8 @@
 #define TEXTS_MAX   ((size_t)64 << 10) /* of one record */
 #define FILES_MAX   20000
 #define TIME_MARGIN 5000
-#define LISTS_MAX   3 /* in one page */
+#define LISTS_MAX   3                          /* in one page */
+#define FIRST_MAX   (2 * AS_LOG_PAGE_LINE_MAX) /* bytes in which a file has its first record */
 
 /*
  * The lines of an open file.
@@ -40,7 +41,8 @@
 
 struct page_lines {
     int fd;
-    uint64_t at; /* of the next line */
+    uint64_t at;    /* of the next line */
+    uint64_t limit; /* the file is read up to here */
     struct as_buf buf;
     size_t used; /* of the buffer */
     uint64_t too_long;
@@ -62,6 +64,8 @@ static ssize_t page_lines_fill(struct page_lines *lines, struct as_error *error)
     if (buf->size > 0)
         memmove(buf->data, buf->data + lines->used, buf->size);
     lines->used = 0;
+    if (lines->at + buf->size >= lines->limit)
+        return 0;
     char *room = as_buf_reserve(buf, READ_SIZE);
     if (!room)
         return -EMSGSIZE;
@@ -199,7 +203,8 @@ static bool page_parse(struct page_parser *parser, const char *line, size_t size
         }
     }
     if (token != JSON_TOKEN_MORE || json_scan_is_inside(scan) ||
-        as_buf_check(&parser->texts) != 0 || !has[MEMBER_SEQ] || seq < 1 || !has[MEMBER_TIME])
+        as_buf_check(&parser->texts) != 0 || !has[MEMBER_SEQ] || seq < 1 || seq == INT64_MAX ||
+        !has[MEMBER_TIME])
         return false;
     const char *texts = parser->texts.data, *time = texts + at[MEMBER_TIME];
     *record_out = (struct as_log_page_record){
@@ -284,7 +289,7 @@ static bool page_is_no_part(int status)
     return status == -ENOENT || status == -ELOOP || status == -EISDIR || status == -EMEDIUMTYPE;
 }
 
-/* A file without a record is left out. */
+/* A file without a record is left out: each page looks for its first one, so not for long. */
 static int page_add_part(struct page_run *run, const char *path, struct as_error *error)
 {
     struct as_log_page_record record;
@@ -293,10 +298,12 @@ static int page_add_part(struct page_run *run, const char *path, struct as_error
     int status = page_open(run, path, &info);
     if (page_is_no_part(status))
         return 0;
+    run->lines.limit = FIRST_MAX;
     if (status != 0)
         as_error_set_errno(error, status, "%s", path);
     else
         status = page_next(run, &record, error);
+    run->lines.limit = UINT64_MAX;
     run->page.skipped = skipped;
     if (status <= 0)
         return status;
@@ -548,7 +555,9 @@ int as_log_page_read(const struct as_log_page_query *query, struct as_log_page *
     AS_CLEANUP(page_run_deinit)
     struct page_run run = {
         .query = query,
-        .lines = {.fd = -1, .buf = AS_BUF_INIT_OPEN(AS_LOG_PAGE_LINE_MAX + READ_SIZE)},
+        .lines = {.fd = -1,
+                  .limit = UINT64_MAX,
+                  .buf = AS_BUF_INIT_OPEN(AS_LOG_PAGE_LINE_MAX + READ_SIZE)},
         .parser.texts = AS_BUF_INIT_OPEN(TEXTS_MAX),
         .last = query->after,
         .knows_last = query->after > 0,

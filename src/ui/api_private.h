@@ -149,6 +149,13 @@ struct api_request {
     const char *document; /* of a page: that describes it, below docs/ */
 };
 
+/* Memory has nothing from before: the start, or the last time at which another replica led. */
+static inline as_wall_time api_get_memory_begin(const struct api_request *request)
+{
+    const struct as_api *api = request->api;
+    return api->returned.set ? api->returned.at : request->view.started;
+}
+
 /* Writes {"status":"success","data": and the caller then writes the value to request->json. */
 void api_begin(struct api_request *request);
 void api_end(struct api_request *request); /* sends it too */

@@ -498,7 +498,7 @@ static bool memory_has_range(const struct api_request *request, const struct pag
     for (const struct ended_incident *ended = TAILQ_FIRST(&api->ended);
          ended && ended->at.us >= range->from.us; ended = TAILQ_NEXT(ended, next))
         count++;
-    return count <= INCIDENT_ROWS_SHOWN && range->from.us >= request->view.started.us &&
+    return count <= INCIDENT_ROWS_SHOWN && range->from.us >= api_get_memory_begin(request).us &&
            (!is_full || oldest->at.us < range->from.us);
 }
 

@@ -748,7 +748,7 @@ static void print_lacks(const struct shown_incident *incident)
     const struct api_request *request = incident->request;
     const struct page_incident *found = request->api->incident;
     struct as_buf *out = page_get_out(request);
-    if (!found && incident->opened.us < request->view.started.us)
+    if (!found && incident->opened.us < api_get_memory_begin(request).us)
         html_element(out, "p", "dim",
                      "Only since the start of this replica. The action log has all that was "
                      "changed before.");

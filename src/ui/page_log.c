@@ -298,7 +298,7 @@ as_wall_time page_log_get_memory_begin(const struct api_request *request)
                          api->decision_bytes > DECISIONS_BYTES_MAX - DECISION_BYTES_MAX;
     if (is_full)
         return TAILQ_LAST(&api->decisions, kept_decision_list)->at;
-    return api->returned.set ? api->returned.at : request->view.started;
+    return api_get_memory_begin(request);
 }
 
 static const char *page_log_copy(const char *text)

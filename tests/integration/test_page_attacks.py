@@ -1,7 +1,13 @@
-"""Attacks on the pages and on the API: readers who look for names that are not theirs."""
+"""Attacks on the pages, on the API and on the files behind them: readers who look for names that are not theirs, a damaged index and
+damaged log files."""
 import html
 import json
+import os
+import pathlib
 import re
+import socket
+import sqlite3
+import time
 import urllib.parse
 
 import pytest
@@ -10,8 +16,9 @@ from harness.notification import alert, notification
 from harness.played import run
 from harness.wait import eventually
 
-from test_history import make_night, make_rules, write_night, PROVIDERS
+from test_history import ask, expect, index_of, make_night, make_rules, write_night, PROVIDERS
 
+MIB = 1 << 20
 REASON = {"reason": "a test"}
 
 
@@ -166,3 +173,140 @@ def test_further_targets_of_others_are_not_counted(make_daemon, node_group, tmp_
         assert ">and 2 more<" in text and "their" not in text, path
     [incident] = daemon.get("/api/v1/incidents").json["data"]
     assert len(incident["targets"]) == 7 and "their" not in json.dumps(incident)
+
+
+# --- the index and the files of the log
+
+
+def lock(path):
+    """Another process uses the index."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("PRAGMA locking_mode=EXCLUSIVE")
+    other.execute("BEGIN EXCLUSIVE")
+    return other
+
+
+def warnings_of(daemon):
+    return daemon.get("/api/v1/decisions").json.get("warnings", [])
+
+
+@pytest.mark.parametrize("damage", ["folder", "link", "pipe", "locked", "folder-of-the-journal"])
+def test_an_index_that_cannot_be_used(make, damage):
+    """The daemon works, and says so; once the index can be used, it is."""
+    daemon = make(start=False)
+    records = write_night(daemon.log_file, make_night(50))
+    index = index_of(daemon)
+    journal = pathlib.Path(f"{index}-wal")
+    other = None
+    if damage == "folder":
+        index.mkdir()
+    elif damage == "link":
+        index.symlink_to(daemon.log_file)
+    elif damage == "pipe":
+        os.mkfifo(index)
+    elif damage == "locked":
+        other = lock(index)
+    else:
+        journal.mkdir()
+    daemon.start()
+    daemon.notify(notification(alert({"alertname": "Slow", "target": "checkout"})))
+    daemon.wait_record("action", target_name="checkout", outcome="applied")
+    assert any(str(index) in warning for warning in eventually(lambda: warnings_of(daemon))), warnings_of(daemon)
+    assert daemon.get(f"/api/v1/decisions/{records[0]['id']}").status == 503
+    page = daemon.get(f"/decisions/{records[0]['id']}")
+    assert page.status == 503 and "The history cannot be read" in page.text
+    assert daemon.get("/targets/checkout?from=2026-11-20T21:00:00Z").ok and daemon.get("/").ok
+    assert len(run("log", "-o", "json", f"--url={daemon.url}").stdout.splitlines()) > len(records)
+    assert "the history of the action log is not complete" in daemon.process.log_text()
+    assert daemon.log_file.is_file() and daemon.records("decision")
+    if damage == "folder":
+        index.rmdir()
+    elif other:
+        other.close()
+    elif damage == "folder-of-the-journal":
+        journal.rmdir()
+    else:
+        index.unlink()
+    eventually(lambda: daemon.get(f"/api/v1/decisions/{records[0]['id']}").ok and not warnings_of(daemon), timeout=60)
+    daemon.stop()
+
+
+@pytest.mark.parametrize("damage", ["deleted", "torn", "garbage", "all-deleted", "garbage-and-folder"])
+def test_an_index_that_is_damaged_while_it_is_used(make, damage):
+    daemon = make(start=False)
+    records = write_night(daemon.log_file, make_night(400))
+    daemon.start()
+    assert ask(daemon, limit=1000) == expect(records, limit=1000)
+    index, journal = index_of(daemon), pathlib.Path(f"{index_of(daemon)}-wal")
+    if damage in ("deleted", "all-deleted"):
+        index.unlink()
+    if damage == "all-deleted":
+        journal.unlink(missing_ok=True)
+    if damage == "torn":
+        os.truncate(index, 5000)
+        os.truncate(journal, 100)
+    if damage.startswith("garbage"):
+        index.write_bytes(os.urandom(index.stat().st_size))
+        journal.write_bytes(os.urandom(max(journal.stat().st_size, 100000)))
+    if damage == "garbage-and-folder":
+        journal.unlink()
+        journal.mkdir()
+    # More records than the cache of the database has, so that it reads the file.
+    for number in range(20):
+        daemon.notify(notification(alert({"alertname": f"Unknown{number}", "target": "batch"})))
+    daemon.notify(notification(alert({"alertname": "Slow", "target": "checkout"})))
+    daemon.wait_record("action", target_name="checkout", outcome="applied")
+    for _ in range(3):
+        assert daemon.get("/api/v1/decisions?limit=1000").status in (200, 503)
+        assert daemon.get("/targets/checkout?from=2026-11-20T21:00:00Z").ok
+    if damage == "garbage-and-folder":
+        journal.rmdir()
+    for _ in range(2):
+        eventually(lambda: [one["id"] for one in ask(daemon, limit=1000)[0]] == [record["id"] for record in reversed(daemon.records("decision"))], timeout=60)
+        daemon.restart()
+    daemon.stop()
+
+
+def test_log_files_that_are_none(make):
+    """Pipes, links to themselves, folders, a line of 20 MiB, zeros, a torn record: all else is found."""
+    daemon = make(config={"action_log": {"path": "actions.jsonl", "max_size": "64MiB", "keep": 20}}, start=False)
+    parts = [make_night(40), make_night(40, 40), make_night(40, 80)]
+    records = write_night(daemon.log_file, *parts)
+    base = str(daemon.log_file)
+    lines = pathlib.Path(f"{base}.2").read_bytes().splitlines(keepends=True)
+    huge = b'{"kind":"decision","x":"' + b"x" * (20 * MIB) + b'"}\n'
+    pathlib.Path(f"{base}.2").write_bytes(b"".join(lines[:10]) + huge + b"\0" * 100000 + b"\n" + b"".join(lines[10:]) + b'{"kind":"decision","seq":9')
+    lines = pathlib.Path(f"{base}.1").read_bytes().splitlines(keepends=True)
+    pathlib.Path(f"{base}.1").write_bytes(b"".join(lines[:5]) + b'\xff\xfe\n{"seq":9223372036854775807,"time":"9999-12-31T23:59:59Z","kind":"decision"}\n[]\n"x"\n{}\n'
+                                          + b"[" * 5000 + b"\n" + b"".join(lines[5:]))
+    os.mkfifo(f"{base}.3")
+    os.symlink(f"{base}.4", f"{base}.4")
+    os.symlink("/dev/zero", f"{base}.5")
+    os.mkdir(f"{base}.6")
+    with socket.socket(socket.AF_UNIX) as other:
+        os.chdir(daemon.directory)
+        other.bind("actions.jsonl.7")
+        pathlib.Path(f"{base}.8").write_bytes(b"")
+        with open(f"{base}.9", "wb") as sparse:
+            sparse.truncate(300 * MIB)
+        daemon.start()
+        own = [record["id"] for record in records if record["kind"] == "decision"]
+        eventually(lambda: [one["id"] for one in ask(daemon, limit=1000)[0]] == own[::-1], timeout=60)
+        seen, after, skipped = [], 0, 0
+        for _ in range(200):
+            answer = daemon.get(f"/api/v1/log?after={after}")
+            assert answer.ok, answer.text
+            seen += [json.loads(line)["seq"] for line in answer.text.splitlines()]
+            skipped += int(answer.headers["Alertscaler-Log-Skipped"])
+            after = int(answer.headers["Alertscaler-Log-Next"])
+            if answer.headers["Alertscaler-Log-More"] == "no":
+                break
+        assert set(seen) >= {record["seq"] for record in records} and seen == sorted(seen) and skipped > 0
+        done = run("log", "-o", "json", f"--url={daemon.url}")
+        assert done.returncode == 0 and "lines of the log were left out" in done.stderr
+        daemon.notify(notification(alert({"alertname": "Slow", "target": "checkout"})))
+        daemon.wait_record("action", target_name="checkout", outcome="applied")
+        assert daemon.get("/targets/checkout?from=2026-11-20T21:00:00Z").ok
+        began = time.monotonic()
+        daemon.stop()
+        assert time.monotonic() - began < 20
