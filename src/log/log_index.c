@@ -109,6 +109,8 @@ enum statement {
     FILE_UPDATE,
     FILE_ALL,
     FILE_MARK_GONE,
+    FILE_READ_AGAIN,
+    FILE_DONE,
     FILE_FIND_GONE,
     FILE_DELETE,
     FILE_SHRINK,
@@ -157,6 +159,10 @@ static const char *const statements[STATEMENT_COUNT] = {
                     "last=CASE WHEN ?6>last THEN ?6 ELSE last END WHERE number=?1",
     [FILE_ALL] = "SELECT number FROM file WHERE NOT is_gone",
     [FILE_MARK_GONE] = "UPDATE file SET is_gone=1 WHERE number=?1",
+    [FILE_READ_AGAIN] = "UPDATE file SET done=0,head=x'',tail=x'' WHERE last>0 AND NOT is_gone"
+                        " AND first<=(SELECT last FROM file WHERE number=?1)"
+                        " AND last>=(SELECT first FROM file WHERE number=?1)",
+    [FILE_DONE] = "SELECT done FROM file WHERE number=?1",
     [FILE_FIND_GONE] = "SELECT number,first,last FROM file WHERE is_gone LIMIT 1",
     [FILE_DELETE] = "DELETE FROM file WHERE number=?1",
     [FILE_SHRINK] = "UPDATE file SET first=?2 WHERE number=?1",
@@ -248,6 +254,7 @@ struct as_log_index {
     struct log_part *parts;
     size_t part_count, part_capacity;
     bool has_gone;
+    bool reads_again; /* perhaps: what is done of the parts is to be read from their rows */
     struct as_buf block, texts;
     struct json_scan scan;
     uint64_t unreadable, rebuilt;
@@ -628,11 +635,16 @@ static bool part_is_indexed(const struct log_part *part, sqlite3_stmt *row)
     return is_same;
 }
 
+/* Files that have some of its records too are read again: a record is in the index once. */
 static int index_mark_gone(struct as_log_index *index, int64_t number, struct as_error *error)
 {
-    index->has_gone = true;
+    index->has_gone = index->reads_again = true;
     index_bind(index, FILE_MARK_GONE, 1, number);
-    return index_run(index, FILE_MARK_GONE, error);
+    const int status = index_run(index, FILE_MARK_GONE, error);
+    if (status != 0)
+        return status;
+    index_bind(index, FILE_READ_AGAIN, 1, number);
+    return index_run(index, FILE_READ_AGAIN, error);
 }
 
 /* Finds or makes the row of a part. */
@@ -749,8 +761,7 @@ static int index_list(struct as_log_index *index, struct log_part **parts_out, s
     }
     for (struct dirent *entry; count < FILES_MAX && (entry = readdir(directory));) {
         struct log_part part;
-        if ((strcmp(entry->d_name, index->log_name) != 0 &&
-             !as_audit_file_is_rotated(index->log_name, entry->d_name)) ||
+        if (!as_audit_file_is_history(index->log_name, entry->d_name) ||
             !part_stat(index, entry->d_name, &part))
             continue;
         part_carry_over(index, &part);
@@ -764,6 +775,21 @@ static int index_list(struct as_log_index *index, struct log_part **parts_out, s
     *count_out = count;
     *capacity_out = capacity;
     return 0;
+}
+
+static int index_update_done(struct as_log_index *index, struct as_error *error)
+{
+    int status = 0;
+    for (size_t i = 0; status == 0 && index->reads_again && i < index->part_count; i++) {
+        struct log_part *part = &index->parts[i];
+        int64_t done = 0;
+        index_bind(index, FILE_DONE, 1, part->number);
+        status = index_get(index, FILE_DONE, &done, error);
+        if (status == 0 && (uint64_t)done < part->done)
+            part->read = part->done = (uint64_t)done;
+    }
+    index->reads_again = index->reads_again && status != 0;
+    return status > 0 ? 0 : status;
 }
 
 static int index_scan(struct as_log_index *index, struct as_error *error)
@@ -785,6 +811,8 @@ static int index_scan(struct as_log_index *index, struct as_error *error)
     }
     if (status == 0)
         status = index_find_gone(index, error);
+    if (status == 0)
+        status = index_update_done(index, error);
     if (status == 0)
         status = index_run(index, INDEX_COMMIT, error);
     if (status != 0) {

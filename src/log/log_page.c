@@ -236,7 +236,7 @@ struct page_run {
     struct as_log_page page;
     struct page_parser parser;
     struct page_lines lines;
-    struct page_part *parts; /* ascending by their first records, the newest last */
+    struct page_part *parts; /* ascending by their first records */
     size_t part_count, part_capacity;
     int64_t last;     /* number of the last record that was read, or that is not wanted */
     bool knows_last;  /* the next number is last + 1; else any higher one */
@@ -322,10 +322,10 @@ static int page_add_part(struct page_run *run, const char *path, struct as_error
 static int page_compare_parts(const void *left, const void *right)
 {
     const struct page_part *a = left, *b = right;
-    if (a->is_newest != b->is_newest)
-        return a->is_newest ? 1 : -1;
     if (a->first != b->first)
         return a->first > b->first ? 1 : -1;
+    if (a->is_newest != b->is_newest)
+        return a->is_newest ? 1 : -1;
     return (a->size > b->size) - (a->size < b->size); /* one is a copy of the other's beginning */
 }
 
@@ -346,8 +346,7 @@ static int page_list_all(struct page_run *run, struct as_error *error)
     }
     for (struct dirent *entry;
          status == 0 && run->part_count < FILES_MAX && (entry = readdir(entries));) {
-        if (strcmp(entry->d_name, log_name) != 0 &&
-            !as_audit_file_is_rotated(log_name, entry->d_name))
+        if (!as_audit_file_is_history(log_name, entry->d_name))
             continue;
         const size_t before = slash ? (size_t)(slash + 1 - log_path) : 0;
         AS_CLEANUP(as_free_p)

@@ -1,5 +1,7 @@
 """Times in which another replica led: the replica that leads now names it and the time, on pages, in the API and in commands."""
 import datetime
+import json
+import shutil
 import subprocess
 import urllib.parse
 
@@ -132,3 +134,21 @@ def test_the_replica_and_the_time_are_named(cluster):
     assert " records are not in the files of this daemon: " + second_sentence in done.stderr
     page = first.get("/targets/" + urllib.parse.quote(one))
     assert f"{second.process.name} led from " in page.text and "The chart " in page.text
+
+    # Copied beside the log, the files of the other replica fill the gap.
+    for file in sorted(second.directory.glob("actions.jsonl*")):
+        shutil.copy(file, first.directory / f"replica-{second.process.name}-{file.name}")
+    assert warnings_of(first) == []
+    found = first.get("/api/v1/decisions?limit=1000").json["data"]
+    assert {one_decision, two_decision} <= {decision["id"] for decision in found}
+    assert first.get(f"/api/v1/decisions/{two_decision}").ok and first.get(f"/decisions/{two_decision}").ok
+    page = first.get("/targets/" + urllib.parse.quote(two))
+    assert page.ok and OWN_LOG not in page.text and "2 to 5" in page.text
+    done = run(first, "log", "-o", "json")
+    seqs = [json.loads(line)["seq"] for line in done.stdout.splitlines()]
+    assert seqs == list(range(1, len(seqs) + 1)) and done.stderr == ""
+    done = run(first, "explain", "--target", two, "--at", text_of(datetime.datetime.now(datetime.timezone.utc)))
+    assert done.returncode == 0 and done.stderr == "", done
+    files = [*first.directory.glob("actions.jsonl*"), *first.directory.glob("replica-*.jsonl*")]
+    done = subprocess.run([find_binary(), "log", "verify", *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "records 1 to " in done.stdout, done

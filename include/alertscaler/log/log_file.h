@@ -50,6 +50,29 @@ static inline bool AS_MUST_USE as_audit_file_is_rotated(const char *log_name, co
     return true;
 }
 
+/* Whether it is a file of another replica's log that was copied beside this log:
+ * replica-NAME-log_name, or a rotated file of that. Only the history reads it. */
+static inline bool AS_MUST_USE as_audit_file_is_copy(const char *log_name, const char *name)
+{
+    static const char prefix[] = "replica-";
+    if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+        return false;
+    const char *replica = name + sizeof(prefix) - 1, *at = strstr(replica, log_name);
+    for (; at; at = strstr(at + 1, log_name)) {
+        if (at > replica + 1 && at[-1] == '-' &&
+            (strcmp(at, log_name) == 0 || as_audit_file_is_rotated(log_name, at)))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the history reads it. */
+static inline bool AS_MUST_USE as_audit_file_is_history(const char *log_name, const char *name)
+{
+    return strcmp(name, log_name) == 0 || as_audit_file_is_rotated(log_name, name) ||
+           as_audit_file_is_copy(log_name, name);
+}
+
 /*
  * The end of an action log file: where the last good record ends, and what follows it.
  */

@@ -1,8 +1,8 @@
 /*
- * An index of the action log's files, in an SQLite file beside them: it finds records by time,
- * target, rule, reason and id. The index holds nothing that the log lacks. If its file is missing,
- * damaged or of another version, it is built again; records of files that rotation deleted leave
- * it.
+ * An index of the action log's files, and of files of other replicas that were copied beside them,
+ * in an SQLite file. It finds records by time, target, rule, reason and id. The index holds nothing
+ * that these files lack. If its own file is missing, damaged or of another version, it is built
+ * again; records of files that rotation deleted leave it.
  *
  * The index has decisions, actions, effects, operator commands, approvals, incidents, starts, stops
  * and reloads. Notifications and repeats are not in it. For charts it has sums of the minutes of

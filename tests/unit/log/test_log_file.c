@@ -493,3 +493,17 @@ Test(audit_file, a_link_is_not_followed)
     expect_refusal(-EMEDIUMTYPE, "not a regular file");
     unlink(path);
 }
+
+Test(log_file, names_of_files_of_other_replicas)
+{
+    static const char *const copies[] = {"replica-a-a.jsonl", "replica-alertscaler-1-a.jsonl",
+                                         "replica-a.jsonl-a.jsonl.12",
+                                         "replica-b-a.jsonl-20261120"};
+    static const char *const others[] = {
+        "replica-a.jsonl",  "replica--a.jsonl",   "replica-ba.jsonl", "replica-b-a.jsonl.gz",
+        "replica-b-a.json", "replica-b-a.jsonl2", "a.jsonl",          "Replica-b-a.jsonl"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(copies); i++)
+        cr_expect(as_audit_file_is_copy("a.jsonl", copies[i]), "%s", copies[i]);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(others); i++)
+        cr_expect_not(as_audit_file_is_copy("a.jsonl", others[i]), "%s", others[i]);
+}

@@ -313,6 +313,33 @@ Test(log_index, rotation_moves_files_and_deletes_one)
     as_log_index_close(index);
 }
 
+Test(log_index, files_of_other_replicas_are_read_too)
+{
+    AS_CLEANUP(as_free_p) char *copy = as_xasprintf("%s/replica-two-actions.jsonl", directory);
+    AS_CLEANUP(as_free_p) char *older = as_xasprintf("%s.1", copy);
+    struct as_log_index *index = open_index();
+    append_decisions(path, 5);
+    refresh(index);
+    next_seq = 4; /* two of them are in both files */
+    append_decisions(copy, 6);
+    append_decisions(older, 2);
+    refresh(index);
+    cr_assert_eq(count_all(index), 11);
+    cr_assert_eq(find(index, (struct as_log_query){.target = "t0"}).count, 4);
+    cr_assert_eq(unlink(path), 0); /* as a rotation: the copy still has its last records */
+    refresh(index);
+    struct found found = find(index, (struct as_log_query){.target = NULL});
+    cr_assert_eq(found.count, 8);
+    cr_assert_eq(found.seqs[7], 4);
+    struct as_buf line = AS_BUF_INIT(1 << 16);
+    cr_assert_eq(read_one(index, "D4", &line), 0);
+    cr_assert_eq(unlink(older), 0);
+    refresh(index);
+    cr_assert_eq(count_all(index), 6);
+    as_buf_deinit(&line);
+    as_log_index_close(index);
+}
+
 Test(log_index, names_of_forgotten_records_are_forgotten)
 {
     struct as_log_index *index = open_index();

@@ -270,6 +270,31 @@ Test(log_page, copies_beside_the_log_hide_nothing)
         expect(after, after + 1, 150);
 }
 
+Test(log_page, copies_of_other_replicas_fill_gaps)
+{
+    char before[110], between[110];
+    snprintf(before, sizeof(before), "%s/replica-two-actions.jsonl.2", directory);
+    snprintf(between, sizeof(between), "%s/replica-two-actions.jsonl.1", directory);
+    append_records(before, 1, 22);
+    append_records(rotated, 20, 50);
+    append_records(between, 49, 80);
+    append_records(path, 81, 100);
+    for (int after = 0; after < 100; after += 3)
+        expect(after, after + 1, 100);
+}
+
+Test(log_page, a_newer_copy_hides_nothing)
+{
+    char copy[110];
+    snprintf(copy, sizeof(copy), "%s/replica-two-actions.jsonl", directory);
+    append_records(rotated, 1, 50);
+    append_records(path, 51, 100);
+    append_records(copy, 101, 120); /* while this replica follows */
+    for (int after = 0; after < 50; after += 3)
+        expect(after, after + 1, 120);
+    expect(60, 61, 100); /* the end of its own file is the end of the log */
+}
+
 Test(log_page, lines_that_are_no_records_are_counted)
 {
     struct taken taken = {.max = 0};
