@@ -197,18 +197,25 @@ void as_log_absences_find(const struct as_log_history_view *view,
     free(search.terms);
 }
 
+static void absence_print_second(as_wall_time time, struct as_buf *out)
+{
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print_short((as_wall_time){time.us - time.us % AS_US_PER_S}, text);
+    as_buf_append_str(out, text);
+}
+
 void as_log_absence_print(const struct as_log_absence *absence, struct as_buf *out)
 {
-    char from[AS_RFC3339_SIZE], to[AS_RFC3339_SIZE];
-    const as_wall_time to_second = {absence->to.us - absence->to.us % AS_US_PER_S};
-    as_wall_time_print_short(to_second, to);
-    as_buf_printf(out, "%s led ", *absence->replica ? absence->replica : "another replica");
+    const bool is_known = *absence->replica;
+    as_buf_append_str(out, is_known ? absence->replica : "records");
+    as_buf_append_str(out, is_known ? " led " : " ");
+    as_buf_append_str(out, absence->from.set ? "from " : "until ");
     if (absence->from.set) {
-        as_wall_time_print_short(
-            (as_wall_time){absence->from.at.us - absence->from.at.us % AS_US_PER_S}, from);
-        as_buf_printf(out, "from %s to %s", from, to);
-    } else {
-        as_buf_printf(out, "until %s", to);
+        absence_print_second(absence->from.at, out);
+        as_buf_append_str(out, " to ");
     }
-    as_buf_append_str(out, "; its records are in its own action log");
+    absence_print_second(absence->to, out);
+    as_buf_append_str(out, is_known ? "; its records are in its own action log"
+                                    : " are missing here: another replica led, or a file of the "
+                                      "action log was moved away");
 }

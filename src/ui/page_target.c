@@ -881,14 +881,19 @@ static void print_absences(const struct api_request *request,
     struct as_buf *out = page_get_out(request);
     for (size_t i = 0; i < absences->count; i++) {
         const struct as_log_absence *absence = &absences->items[i];
+        const bool is_known = *absence->replica;
         as_buf_append_str(out, "<p class=\"note\">");
-        html_text(out, *absence->replica ? absence->replica : "Another replica");
-        as_buf_append_str(out, absence->from.set ? " led from " : " led");
-        if (absence->from.set)
+        html_text(out, is_known ? absence->replica : "Records");
+        as_buf_append_str(out, is_known ? " led " : " ");
+        as_buf_append_str(out, absence->from.set ? "from " : "until ");
+        if (absence->from.set) {
             page_print_time(request, absence->from.at);
-        as_buf_append_str(out, absence->from.set ? " to " : " until ");
+            as_buf_append_str(out, " to ");
+        }
         page_print_time(request, absence->to);
-        as_buf_append_str(out, "; its records are in its own action log.</p>\n");
+        as_buf_append_str(out, is_known ? "; its records are in its own action log.</p>\n"
+                                        : " are missing here: another replica led, or a file of "
+                                          "the action log was moved away.</p>\n");
     }
     if (absences->has_more)
         as_buf_append_str(out, "<p class=\"note\">Other replicas led at further times: choose a "

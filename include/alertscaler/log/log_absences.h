@@ -18,7 +18,7 @@
 #define AS_LOG_ABSENCES_MAX 10
 
 struct as_log_absence {
-    char replica[AS_LEADER_REPLICA_SIZE]; /* who led; "": not known */
+    char replica[AS_LEADER_REPLICA_SIZE]; /* who led; "": not known, perhaps none other */
     as_maybe_time from;
     as_wall_time to;
 };
