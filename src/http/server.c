@@ -546,16 +546,21 @@ static void connection_written(struct as_connection *connection)
 
 /* Whether the answer may wait: if more requests have arrived, their answers follow soon and are
  * sent together. Not for a peer that does not read: its answers count as unsent. */
-static bool connection_may_hold(const struct as_connection *connection)
+static bool connection_may_hold(const struct as_connection *connection, const struct iovec *parts,
+                                int count)
 {
     const size_t unsent = as_stream_count_unsent(&connection->stream);
+    size_t size = unsent;
+    for (int i = 0; i < count; i++)
+        size += parts[i].iov_len;
     return !connection->close_after && connection_count_arrived(connection) > 0 &&
-           unsent < HOLD_MAX && (unsent == 0 || connection->is_held);
+           size < HOLD_MAX && (unsent == 0 || connection->is_held);
 }
 
 static bool connection_send_answer(struct as_connection *connection, struct iovec *parts, int count)
 {
-    if (!connection_may_hold(connection) || as_stream_hold(&connection->stream, parts, count) != 0)
+    if (!connection_may_hold(connection, parts, count) ||
+        as_stream_hold(&connection->stream, parts, count) != 0)
         return connection_send(connection, parts, count);
     connection_hold(connection);
     return true;

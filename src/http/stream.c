@@ -157,7 +157,7 @@ int as_stream_send(struct as_stream *stream, struct iovec *parts, int count)
 
 size_t as_stream_count_unsent(const struct as_stream *stream)
 {
-    return stream->unsent.size - stream->unsent_at;
+    return stream->unsent.capacity;
 }
 
 void as_stream_pause(struct as_stream *stream)

@@ -67,6 +67,7 @@ int as_stream_send(struct as_stream *stream, struct iovec *parts, int count);
  * as_stream_send would. 0 or -ENOMEM. */
 int as_stream_hold(struct as_stream *stream, const struct iovec *parts, int count);
 int as_stream_flush(struct as_stream *stream);
+/* Bytes of memory, also for the part of an answer that is sent already. */
 size_t as_stream_count_unsent(const struct as_stream *stream);
 
 /* The peer does not speak TLS: the stream goes on as a plain one. */
