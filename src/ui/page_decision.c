@@ -583,7 +583,7 @@ void page_answer_decision(struct api_request *request)
     if (!page_has_engine(request))
         return;
     const struct kept_decision *decision = found ? found->decision : NULL;
-    if (!found && id)
+    if (id && (!found || (!decision && is_earlier))) /* no earlier one: this page says so */
         decision = api_find_decision(request->api, id);
     if (decision && !page_may_see_target(request, decision->target_name, decision->target))
         decision = NULL; /* also the log is searched for it, as for one that does not exist */
@@ -599,8 +599,6 @@ void page_answer_decision(struct api_request *request)
         page_refuse(request, 503, "The history cannot be read", "%s.", found->problem);
         return;
     }
-    if (found && !decision && is_earlier) /* there is none: the page says so */
-        decision = api_find_decision(request->api, id);
     if (found && !decision) {
         refuse_absent(request);
         return;

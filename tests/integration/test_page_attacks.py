@@ -195,7 +195,7 @@ URLS = ("javascript:document.title='evil'", " javascript:document.title='evil'",
         "https://user:secret@p.example/", "http://p.example/\u202e", "https://p.example/\r\nSet-Cookie: a=b", "vbscript:x", "blob:x", "file:///etc/passwd",
         "https://" + "p" * 5000 + ".example/")
 TAGS = {"html", "head", "meta", "title", "script", "style", "body", "div", "header", "nav", "ul", "li", "a", "span", "main", "h1", "h2", "h3", "p", "dl", "dt",
-        "dd", "table", "thead", "tbody", "tr", "th", "td", "code", "small", "b", "br", "wbr", "pre", "textarea", "form", "label", "input", "select", "option",
+        "dd", "table", "thead", "tbody", "tr", "th", "td", "code", "small", "b", "br", "wbr", "pre", "textarea", "form", "label", "input", "select", "option", "datalist",
         "button", "details", "summary", "footer", "time", "svg", "g", "path", "line", "rect", "circle", "text", "noscript", "polyline", "desc",
         "clippath", "defs", "pattern", "tspan", "polygon"}
 HREF = re.compile(r"(/(?!/)|\?|#|https?://)")
