@@ -6,16 +6,24 @@ that do not fire here. tests/docs/test_series.py compares the metrics, labels an
 """
 import contextlib
 import itertools
+import json
 import pathlib
 import re
 import resource
 import socket
+import sqlite3
 
 import pytest
 import yaml
 
+from harness.control_plane import ADMIN_TOKEN
+from harness.kube import path_of
+from harness.node_group import Fault
 from harness.notification import alert, notification
+from harness.past import MICROSECONDS, wait
 from harness.wait import eventually
+from test_effects import start_web
+from test_others import Opponent, deployment
 
 pytestmark = pytest.mark.monitoring
 
@@ -36,36 +44,9 @@ def fires(*names):
 
 # alert: why it does not fire here, or which test reads its series from a daemon in that state
 ELSEWHERE = {
-    "AlertscalerAbsent": "`up` is Prometheus' own",
-    "AlertscalerInstanceDown": "`up` is Prometheus' own",
-    "AlertscalerRestarting": "needs three starts, and a new process has the time of its start; the names are compared",
-    "AlertscalerSeveralLeaders": "a sum of alertscaler_leader, which is 1 in test_failover.py",
-    "AlertscalerPaused": "test_operators.py",
-    "AlertscalerTargetsPaused": "test_operators.py",
-    "AlertscalerTargetContended": "test_others.py",
-    "AlertscalerClusterUnreachable": "needs an API server that goes away; the names are compared",
-    "AlertscalerActionsFailing": "test_end_to_end.py has the metric, without failures; the words are compared",
-    "AlertscalerProviderFailing": "test_observability.py has the metric, without failures; the words are compared",
-    "AlertscalerActionsConflicting": "needs six conflicts; the words are compared",
-    "AlertscalerActionsSlow": "needs an action of more than ten seconds; the names are compared",
-    "AlertscalerTargetSizeDiffers": "test_dashboards.py has both series",
-    "AlertscalerTargetAtMax": "test_dashboards.py has a target at its maximum",
-    "AlertscalerTargetDidNotCome": "test_effects.py",
-    "AlertscalerRuleIneffective": "test_notify_states.py",
-    "AlertscalerApprovalWaits": "needs a request that runs out; the names are compared",
-    "AlertscalerApprovalExpired": "needs a request that runs out; the words are compared",
-    "AlertscalerTargetOutOfBounds": "test_dashboards.py has the series",
-    "AlertscalerMetricUnavailable": "test_dashboards.py has a rule without a value; the words are compared",
-    "AlertscalerBudgetUsedUp": "needs a limit that is used up; the words are compared",
-    "AlertscalerQueriesFailing": "test_monitoring.py",
-    "AlertscalerListFailing": "test_sources.py counts lists; the words are compared",
-    "AlertscalerNotifyFailing": "a notice would have to wait for ten minutes; test_notify.py has the series",
-    "AlertscalerNotifyDropped": "a notice is dropped after a minute; test_notify.py has the series",
-    "AlertscalerReloadFailed": "test_daemon.py",
     "AlertscalerStorageSlow": "the disk is not slow; the names are compared",
     "AlertscalerQueueLong": "the disk is not slow; the names are compared",
     "AlertscalerMemoryHigh": "a daemon that needs 200 MiB would slow down the other tests; test_observability.py has the series",
-    "AlertscalerFilesRunOut": "the limit is that of the machine; the names are compared",
     "AlertscalerBusy": "a core would have to be busy for minutes; the names are compared",
 }
 
@@ -207,6 +188,177 @@ def test_no_notification_comes(make_daemon, watch):
 
 
 # processes
+
+
+@fires("AlertscalerSeveralLeaders", "AlertscalerRestarting", "AlertscalerInstanceDown", "AlertscalerAbsent")
+def test_instances(make_daemon, watch):
+    one, other = (make_daemon({"rules": []}, name=name) for name in ("one", "other"))
+    prometheus = watch(one, other)
+    wait_fired(prometheus, ["AlertscalerSeveralLeaders"])
+
+    def restart():
+        one.kill()
+        one.start()
+
+    wait_fired(prometheus, ["AlertscalerRestarting"], restart)
+    one.stop()
+    wait_fired(prometheus, ["AlertscalerInstanceDown"])
+    other.stop()
+    wait_fired(prometheus, ["AlertscalerAbsent"])
+
+
+@fires("AlertscalerReloadFailed", "AlertscalerPaused", "AlertscalerTargetsPaused", "AlertscalerFilesRunOut")
+def test_a_daemon(make_daemon, watch, token, node_group):
+    """The limit of files is lowered while the daemon runs: as with a lower `ulimit`, its own files are nearly all that it may have."""
+    daemon = give(make_daemon({"targets": {"any": target(node_group(size=2).url)}, "rules": [rule("Busy", "any")]},
+                              {**PROVIDER, "receiver": token}, flags=["--web.enable-admin-api"], start=False))
+    prometheus = watch(daemon, token="secret")
+    fire(daemon, "Busy")
+    eventually(lambda: daemon.target("any"))
+    for path in ("/api/v1/targets/any/pause", "/api/v1/pause"):
+        assert daemon.post(path, {"reason": "a test"}).ok
+    (daemon.directory / "rules/bad.yaml").write_text("rules: [{name: x}]\n")
+    daemon.reload()
+    before = resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)
+    limit = int(daemon.metrics().value("process_open_fds") * 1.15)
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (limit, before[1]))
+    wait_fired(prometheus, FIRED["test_a_daemon"])
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, before)
+
+
+# targets
+
+
+@fires("AlertscalerTargetAtMax", "AlertscalerTargetOutOfBounds", "AlertscalerTargetSizeDiffers", "AlertscalerActionsFailing",
+       "AlertscalerProviderFailing", "AlertscalerActionsConflicting", "AlertscalerActionsSlow", "AlertscalerApprovalWaits",
+       "AlertscalerApprovalExpired", "AlertscalerRuleIneffective")
+def test_targets(make_daemon, watch, node_group):
+    """An hour passes at the end, in the stored state: the time after which a rule did not help, and a request has run out."""
+    sizes = {"full": 10, "outside": 20, "stuck": 2, "lost": 2, "good": 2, "slow": 2, "asks": 2, "vain": 2}
+    groups = {name: node_group(size=size) for name, size in sizes.items()}
+    groups["stuck"].inject(Fault(status=500), times=10000)
+    groups["lost"].inject(Fault(status=412), times=10000)
+    groups["slow"].inject(Fault(delay=12), times=10000)
+    targets = {name: target(group.url, max=1000 if name == "good" else 10) for name, group in groups.items()}
+    targets["slow"]["node_group"]["provider"] = "patient"
+    rules = [rule(name, name) for name in groups if name not in ("asks", "vain")]
+    rules += [rule("asks", "asks", scale_up={"by": 5}, approval={"above": 1, "for": "4m"}),
+              rule("vain", "vain", every=None, once=True, ineffective_after=1)]
+    daemon = make_daemon({"targets": targets, "rules": rules},
+                         {"providers": {"mine": {"type": "http"}, "patient": {"type": "http", "timeout": "30s"}}})
+    prometheus = watch(daemon)
+    fire(daemon, *groups)
+    later = {"AlertscalerApprovalExpired", "AlertscalerRuleIneffective"}
+    wait_fired(prometheus, set(FIRED["test_targets"]) - later)
+    wait(daemon, 3660)
+    wait_fired(prometheus, later)
+
+
+@fires("AlertscalerBudgetUsedUp")
+def test_limits(make_daemon, watch, node_group):
+    group = node_group(size=2)
+    daemon = make_daemon({"targets": {"any": target(group.url)}, "rules": [rule("Busy", "any")]},
+                         {**PROVIDER, "limits": {"actions": {"max": 1, "per": "1h"}}})
+    prometheus = watch(daemon)
+    fire(daemon, "Busy")
+    eventually(lambda: group.size == 3)
+    wait_fired(prometheus, FIRED["test_limits"])
+
+
+@fires("AlertscalerClusterUnreachable")
+def test_a_cluster_does_not_answer(make_daemon, watch, tmp_path):
+    web = {"kubernetes": {"kind": "Deployment", "namespace": "shop", "name": "web"}, "max": 9}
+    daemon = make_daemon({"targets": {"web": web}, "rules": [rule("Busy", "web")]}, unreachable(tmp_path))
+    prometheus = watch(daemon)
+    fire(daemon, "Busy")
+    wait_fired(prometheus, FIRED["test_a_cluster_does_not_answer"])
+
+
+@pytest.mark.kubernetes
+@fires("AlertscalerTargetContended")
+def test_a_target_is_contended(make_daemon, watch, control_plane, namespace):
+    path = path_of("apps/v1", "Deployment", namespace, "web")
+    control_plane.admin.create(deployment("web"), namespace)
+    daemon = make_daemon(of_workload(namespace), of_cluster(control_plane, namespace))
+    prometheus = watch(daemon)
+    opponent = Opponent(control_plane, path, 2)
+    try:
+        wait_fired(prometheus, FIRED["test_a_target_is_contended"], lambda: fire(daemon, "Busy"))
+    finally:
+        opponent.stop()
+
+
+@pytest.mark.kubernetes
+@fires("AlertscalerTargetDidNotCome")
+def test_pods_are_not_ready(make_daemon, watch, control_plane, namespace):
+    start_web(control_plane, namespace)
+    daemon = make_daemon(of_workload(namespace, ready_timeout="3s"), of_cluster(control_plane, namespace))
+    prometheus = watch(daemon)
+    wait_fired(prometheus, FIRED["test_pods_are_not_ready"], lambda: fire(daemon, "Busy"))
+
+
+def of_workload(namespace, **more):
+    return {"targets": {"web": {"kubernetes": {"kind": "Deployment", "namespace": namespace, "name": "web"}, "max": 20,
+                                "cooldown": {"up": "1s", "down": "1s"}, **more}}, "rules": [rule("Busy", "web")]}
+
+
+def of_cluster(plane, namespace):
+    return {"clusters": {"default": {"kubeconfig": str(plane.write_kubeconfig(f"alerts-{namespace}", token=ADMIN_TOKEN))}}}
+
+
+# monitoring, and people
+
+
+def tracked(query):
+    return rule("Busy", "any", scale_up=None, track={"value": 1, "query": query})
+
+
+@fires("AlertscalerMetricUnavailable")
+def test_a_query_has_no_value(make_daemon, make_prometheus, node_group):
+    daemon = make_daemon({"targets": {"any": target(node_group(size=2).url)}, "rules": [tracked("no_such_metric")]}, start=False)
+    prometheus = make_prometheus(targets=[daemon.address], rules=make_rules(), job="alertscaler")
+    daemon.write_config({**PROVIDER, "prometheus": {"url": prometheus.url}})
+    daemon.start()
+    fire(daemon, "Busy")
+    wait_fired(prometheus, FIRED["test_a_query_has_no_value"])
+
+
+@fires("AlertscalerQueriesFailing", "AlertscalerListFailing")
+def test_monitoring_does_not_answer(make_daemon, watch, node_group):
+    daemon = make_daemon({"targets": {"any": target(node_group(size=2).url)}, "rules": [tracked("up")]},
+                         {**PROVIDER, "prometheus": {"url": NOWHERE}, "alertmanager": {"urls": [NOWHERE], "resync_interval": "1s"}})
+    prometheus = watch(daemon)
+    wait_fired(prometheus, FIRED["test_monitoring_does_not_answer"], lambda: fire(daemon, "Busy"))
+
+
+@fires("AlertscalerNotifyFailing", "AlertscalerNotifyDropped")
+def test_a_receiver_of_notify_is_down(make_daemon, watch, node_group):
+    """The stored notices become eleven minutes older. One receiver drops notices after a minute, the shortest time, the other after
+    an hour. The counter is new with its first notice; so the test waits for a second one, which takes a minute."""
+    receivers = [{"name": name, "webhook": {"url": NOWHERE}, "on": ["scaled"], **more}
+                 for name, more in (("people", {}), ("pager", {"max_age": "1m"}))]
+    daemon = make_daemon({"targets": {"any": target(node_group(size=2).url)}, "rules": [rule("Busy", "any")]}, {**PROVIDER, "notify": receivers})
+    prometheus = watch(daemon)
+    fire(daemon, "Busy")
+    eventually(lambda: prometheus.query("count(alertscaler_notify_oldest_age_seconds > 0) == 2"), what="notices wait")
+    daemon.stop()
+    age_notices(daemon, 660)
+    daemon.start()
+    wait_fired(prometheus, FIRED["test_a_receiver_of_notify_is_down"])
+
+
+def age_notices(daemon, seconds):
+    """Of a daemon that is stopped."""
+    with contextlib.closing(sqlite3.connect(daemon.state_file)) as connection, connection as state:
+        rows = state.execute("SELECT key, value FROM meta WHERE CAST(key AS TEXT) LIKE 'notice/%'").fetchall()
+        assert rows
+        for key, value in rows:
+            notice = json.loads(value)
+            notice["at"] -= seconds * MICROSECONDS
+            state.execute("UPDATE meta SET value = ? WHERE key = ?", (json.dumps(notice).encode(), key))
+
+
+# an API server that is away
 
 
 @fires("AlertscalerNoLeader")
