@@ -22,6 +22,8 @@ import sys
 import tempfile
 import time
 
+import slices
+
 PROGRAM = pathlib.Path(sys.argv[1]).absolute()
 SIZE = (int(sys.argv[2]) if len(sys.argv) > 2 else 1024) << 20
 SPAN = datetime.timedelta(days=30)
@@ -146,29 +148,12 @@ class Daemon:
         return answer.status, body, time.perf_counter() - started
 
 
-def measure_slices(daemon, folder, paths):
+def measure_slices(daemon, paths):
     """The longest time in ms between two waits of the event loop, while it answers; None without perf and the right to use it."""
-    trace = folder / "perf.data"
-    events = "syscalls:sys_enter_epoll_wait,syscalls:sys_exit_epoll_wait"
-    try:
-        perf = subprocess.Popen(["perf", "record", "-q", "-o", trace, "-e", events, "-t", str(daemon.process.pid)],
-                                stderr=subprocess.DEVNULL)
-    except FileNotFoundError:
-        return None
-    time.sleep(1)
-    for path in paths * 10:
-        daemon.get(path)
-    perf.send_signal(signal.SIGINT)
-    perf.wait()
-    text = subprocess.run(["perf", "script", "-i", trace, "-F", "time,event"], capture_output=True, text=True, check=False).stdout
-    started, slices = None, []
-    for line in text.splitlines():
-        at = float(line.split(":")[0])
-        if "exit" in line:
-            started = at
-        elif started is not None:
-            slices.append(1000 * (at - started))
-    return max(slices, default=None)
+    def read():
+        for path in paths * 10:
+            daemon.get(path)
+    return max(slices.measure(daemon.process.pid, read), default=None)
 
 
 def get_processor_seconds(pid):
@@ -253,7 +238,7 @@ def measure(folder, kept):
               f"cold {1000 * cold:6.0f} ms, {read >> 10:7} KiB read; "
               f"warm {1000 * warm:6.0f} ms, {1000 * processor:6.1f} ms of processor time, "
               f"{1000 * loop:4.1f} ms of it in the event loop", flush=True)
-    longest = measure_slices(daemon, folder, [queries[label][1] for label in ("10,000 decisions", "a chart of 30 days")])
+    longest = measure_slices(daemon, [queries[label][1] for label in ("10,000 decisions", "a chart of 30 days")])
     print("longest slice of the event loop, beside 10,000 decisions and charts of 30 days:",
           "not measured: this needs perf, and root" if longest is None else f"{longest:.1f} ms")
     resident = next(line for line in pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))

@@ -1,4 +1,5 @@
 """What the benches run: the daemon with its node group, and the load (wrk)."""
+import contextlib
 import json
 import os
 import pathlib
@@ -68,7 +69,11 @@ class Group(threading.Thread):
     def run(self):
         while True:
             connection, _ = self.listener.accept()
-            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+            threading.Thread(target=self.serve_until_end, args=(connection,), daemon=True).start()
+
+    def serve_until_end(self, connection):
+        with contextlib.suppress(ConnectionResetError):     # at the end of the daemon
+            self.serve(connection)
 
     def serve(self, connection):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -86,29 +91,37 @@ class Group(threading.Thread):
                          if line.lower().startswith(b"content-length:")), 0)
             while len(data) < size:
                 data += connection.recv(65536)
-            data = data[size:]
+            body, data = data[:size], data[size:]
             if method == "PUT":
                 self.puts.setdefault(path, arrived)
-            body = b'{"size": 3}'
+            body = self.answer(method, path, body)
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
                                % (len(body), body))
 
+    def answer(self, method, path, body):  # noqa: ARG002
+        return b'{"size": 3}'
+
 
 class Daemon:
-    """Runs within its `with`, and no longer than the bench, however that ends."""
+    """Runs within its `with`, and no longer than the bench, however that ends.
 
-    def __init__(self, binary, rule_count=10, templated=False, core="0", receiver=None):
+    `group`: another node group; `target`, `rule`: more keys of the target and of the rule that matches.
+    """
+
+    def __init__(self, binary, rule_count=10, templated=False, core="0", receiver=None, group=None, target=None, rule=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="alertscaler-bench-"))
         self.binary = binary
-        self.group = Group()
+        self.group = group or Group()
         address = f"http://127.0.0.1:{self.group.port}/group"
         if templated:
-            target = {"node_group": {"provider": "p", "url": address + "/{{ .Labels.pod }}"}, "min": 1, "max": 10,
-                      "allow": {"names": ["*"]}}
+            one = {"node_group": {"provider": "p", "url": address + "/{{ .Labels.pod }}"}, "min": 1, "max": 10,
+                   "allow": {"names": ["*"]}}
         else:
-            target = {"node_group": {"provider": "p", "url": address}, "min": 1, "max": 3}
-        (self.folder / "targets.yaml").write_text(json.dumps({"targets": {"one": target}}))
+            one = {"node_group": {"provider": "p", "url": address}, "min": 1, "max": 3}
+        (self.folder / "targets.yaml").write_text(json.dumps({"targets": {"one": {**one, **(target or {})}}}))
         rows = rules(rule_count)
+        if rule:
+            rows[0] = {"name": rows[0]["name"], "match": rows[0]["match"], "target": rows[0]["target"], **rule}
         for first in range(0, rule_count, 10000):
             (self.folder / f"rules-{first}.yaml").write_text(json.dumps({"rules": rows[first:first + 10000]}))
         (self.folder / "alertscaler.yaml").write_text(json.dumps({
