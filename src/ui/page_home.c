@@ -143,12 +143,6 @@ static struct rows approval_rows_count(const struct api_request *request, const 
     return rows;
 }
 
-/* forms, of any target */
-static bool page_has_answers(const struct api_request *request)
-{
-    return approval_rows_count(request, NULL).has_form;
-}
-
 void page_print_approvals(const struct api_request *request, const struct as_target_view *target)
 {
     const struct as_view *view = &request->view;
@@ -684,11 +678,12 @@ void page_answer_home(struct api_request *request)
     struct page_range range;
     if (!page_range_get(request, "1h", &range))
         return;
+    const struct rows approvals = approval_rows_count(request, NULL);
     page_begin(request, &(struct page_head){.title = "Targets",
                                             .place = PAGE_TARGETS,
                                             .document = "page.md#the-list-of-targets",
                                             .has_form = page_has_orders(request, NULL) ||
-                                                        page_has_answers(request)});
+                                                        approvals.has_form});
     page_home_print_state(request);
     if (!request->view.engine) {
         html_element(out, "p", NULL,
@@ -697,7 +692,8 @@ void page_answer_home(struct api_request *request)
         page_end(request, 200);
         return;
     }
-    page_print_approvals(request, NULL);
+    if (approvals.count > 0)
+        page_print_approvals(request, NULL);
     target_rows_print(request, &range);
     page_home_print_failing_rules(request);
     page_print_blocked(request);
