@@ -266,15 +266,28 @@ void as_engine_visit_target_rules(const struct as_engine *engine, const char *id
         visit_rules_of(target, visit, context);
 }
 
+static void incident_visit(const struct incident *incident, as_incident_visit_fn *visit,
+                           void *context)
+{
+    struct as_incident_target targets[AS_RECORD_LIST_MAX];
+    size_t count = 0;
+    for (uint32_t i = 0; i < incident->binding_count && count < AS_RECORD_LIST_MAX; i++)
+        targets[count++] = binding_get_target(&incident->bindings[i]);
+    visit(context, &incident->state, targets, count);
+}
+
 void as_engine_visit_incidents(const struct as_engine *engine, as_incident_visit_fn *visit,
                                void *context)
 {
     struct incident *incident;
-    RB_FOREACH (incident, incident_tree, (struct incident_tree *)(uintptr_t)&engine->incidents) {
-        struct as_incident_target targets[AS_RECORD_LIST_MAX];
-        size_t count = 0;
-        for (uint32_t i = 0; i < incident->binding_count && count < AS_RECORD_LIST_MAX; i++)
-            targets[count++] = binding_get_target(&incident->bindings[i]);
-        visit(context, &incident->state, targets, count);
-    }
+    RB_FOREACH (incident, incident_tree, (struct incident_tree *)(uintptr_t)&engine->incidents)
+        incident_visit(incident, visit, context);
+}
+
+void as_engine_visit_incident(const struct as_engine *engine, const struct as_incident_state *state,
+                              as_incident_visit_fn *visit, void *context)
+{
+    const struct incident *incident = incident_find(engine, &state->key.digest, state->key.owner);
+    if (incident)
+        incident_visit(incident, visit, context);
 }

@@ -77,11 +77,6 @@ static void print_sentence(const struct api_request *request, const struct as_ap
     as_buf_append_str(out, "</p>\n");
 }
 
-struct place {
-    int64_t opened;
-    size_t number; /* in the engine's order */
-};
-
 /* The title says what is answered: a page may have several. Its answer leads back to this page. */
 static void print_form(const struct rows *rows, const struct as_approval_view *view,
                        const char *word, const char *verb)
@@ -160,16 +155,21 @@ void page_print_approvals(const struct api_request *request, const struct as_tar
 }
 
 /*
- * The table of open incidents, the newest first. Two passes over the engine's incidents: one finds
- * the order, one prints the rows of the page, each into a text of its own. The engine gives them in
- * another order, and only for the call.
+ * The table of open incidents, the newest first. One pass over the engine's incidents finds the
+ * order. Then the rows of the page are printed, each into a text of its own.
  */
 
-#define INCIDENT_ROWS_SHOWN 50 /* below 255: `ranks` */
+#define INCIDENT_ROWS_SHOWN 50
 #define ROW_BYTES_MAX       ((size_t)64 * 1024)
 #define LABELS_SHOWN        12
 #define VALUE_SHOWN         160 /* bytes of a label's value */
 #define TARGETS_SHOWN       5
+
+struct place {
+    int64_t opened;
+    size_t number; /* in the engine's order */
+    const struct as_incident_state *state;
+};
 
 struct listing {
     struct api_request *request;
@@ -177,12 +177,9 @@ struct listing {
     const char *rule;   /* its name; NULL: of all */
     struct place *places;
     size_t count, capacity;
-    size_t number; /* of the present incident, among those that may be seen */
     bool sees_all; /* the asking credential */
     bool is_old;   /* of records: an id may have another spelling */
     struct page_slice slice;
-    struct as_buf *rows; /* one for each place of the slice */
-    uint8_t *ranks;      /* by number: which of the rows, from 1; 0: none */
 };
 
 static const char *page_home_find_name(const struct api_request *request, const char *target)
@@ -221,7 +218,7 @@ static void page_home_find_place(void *context, const struct as_incident_state *
         return;
     listing->places =
         as_xgrow(listing->places, listing->count, &listing->capacity, sizeof(*listing->places));
-    listing->places[listing->count] = (struct place){state->opened.wall.us, listing->count};
+    listing->places[listing->count] = (struct place){state->opened.wall.us, listing->count, state};
     listing->count++;
 }
 
@@ -309,11 +306,13 @@ static const struct html_column columns[] = {
 static const struct html_column ended_columns[] = {
     {.title = "Alert"}, {.title = "Was open for"}, {.title = "Ended"}, {.title = "Targets"}};
 
-static void incident_rows_print_row(struct listing *listing, struct as_buf *row,
-                                    const struct as_incident_state *state,
+static void incident_rows_print_row(void *context, const struct as_incident_state *state,
                                     const struct as_incident_target *targets, size_t count)
 {
+    const struct listing *listing = context;
     const struct api_request *request = listing->request;
+    AS_CLEANUP(as_buf_deinit) struct as_buf buf = AS_BUF_INIT_OPEN(ROW_BYTES_MAX);
+    struct as_buf *row = &buf, *out = page_get_out(request);
     struct html_table table = {.out = row, .columns = columns, .count = AS_ARRAY_SIZE(columns)};
     html_row_begin(&table);
     html_cell(&table);
@@ -331,43 +330,22 @@ static void incident_rows_print_row(struct listing *listing, struct as_buf *row,
     html_cell(&table);
     page_home_print_targets(request, row, targets, count);
     html_row_end(&table);
-}
-
-static void print_if_shown(void *context, const struct as_incident_state *state,
-                           const struct as_incident_target *targets, size_t count)
-{
-    struct listing *listing = context;
-    if (!state->is_open || !page_home_lists(listing, targets, count))
-        return;
-    const uint8_t rank = listing->ranks[listing->number++];
-    if (rank > 0)
-        incident_rows_print_row(listing, &listing->rows[rank - 1], state, targets, count);
+    if (as_buf_check(row) == 0)
+        as_buf_append(out, row->data, row->size);
+    else
+        as_buf_append_str(out, "<tr role=\"row\"><td role=\"cell\">An incident with very long "
+                               "texts: the API has it.</td></tr>");
 }
 
 static void page_home_print_rows(struct listing *listing)
 {
     struct as_buf *out = page_get_out(listing->request);
-    const size_t count = listing->slice.to - listing->slice.from;
     struct html_table table;
-    listing->rows = as_xcalloc(count, sizeof(*listing->rows));
-    listing->ranks = as_xcalloc(listing->count, sizeof(*listing->ranks));
-    for (size_t i = 0; i < count; i++) {
-        listing->rows[i] = AS_BUF_INIT_OPEN(ROW_BYTES_MAX);
-        listing->ranks[listing->places[listing->slice.from + i].number] = (uint8_t)(i + 1);
-    }
-    as_engine_visit_incidents(listing->request->view.engine, print_if_shown, listing);
     html_table_begin(&table, out, "Open incidents", columns, AS_ARRAY_SIZE(columns));
-    for (size_t i = 0; i < count; i++) {
-        if (as_buf_check(&listing->rows[i]) == 0)
-            as_buf_append(out, listing->rows[i].data, listing->rows[i].size);
-        else
-            as_buf_append_str(out, "<tr role=\"row\"><td role=\"cell\">An incident with very long "
-                                   "texts: the API has it.</td></tr>");
-        as_buf_deinit(&listing->rows[i]);
-    }
+    for (size_t i = listing->slice.from; i < listing->slice.to; i++)
+        as_engine_visit_incident(listing->request->view.engine, listing->places[i].state,
+                                 incident_rows_print_row, listing);
     html_table_end(&table);
-    free(listing->rows);
-    free(listing->ranks);
 }
 
 /* Of those that the asking credential may see, prints `size` rows, and returns how many there are.

@@ -418,5 +418,8 @@ typedef void as_incident_visit_fn(void *context, const struct as_incident_state 
                                   const struct as_incident_target *targets, size_t target_count);
 void as_engine_visit_incidents(const struct as_engine *engine, as_incident_visit_fn *visit,
                                void *context);
+/* The same for one of them, which was visited before: nothing has changed since. */
+void as_engine_visit_incident(const struct as_engine *engine, const struct as_incident_state *state,
+                              as_incident_visit_fn *visit, void *context);
 
 #endif
