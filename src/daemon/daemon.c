@@ -1113,6 +1113,7 @@ static int daemon_start(struct daemon *daemon, struct as_error *error)
     }
     if (status == 0) {
         as_api_set_history_log(daemon->api, daemon->history_log);
+        daemon_renew_log_copier(daemon);
         status = daemon_policies_start(daemon, error);
     }
     if (status == 0) {
@@ -1131,6 +1132,7 @@ static int daemon_start(struct daemon *daemon, struct as_error *error)
 static void daemon_release(struct daemon *daemon)
 {
     daemon_close_state(daemon);
+    log_copier_free(daemon->log_copier);
     as_api_set_history_log(daemon->api, NULL);
     as_log_history_free(daemon->history_log); /* its requests end with the server */
     as_http_server_free(daemon->server);

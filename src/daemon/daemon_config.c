@@ -577,6 +577,7 @@ static int daemon_reload_again(struct daemon *daemon, const char *credential,
                "take effect at the next start");
     struct as_config *old = daemon->config;
     daemon->config = config;
+    daemon_renew_log_copier(daemon);
     daemon->named_files = files;
     daemon_web_use(daemon, web);
     struct as_credentials *old_credentials = as_auth_swap_credentials(daemon->auth, credentials);

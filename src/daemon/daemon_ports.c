@@ -138,6 +138,30 @@ void daemon_forget_recoveries(struct daemon *daemon)
     }
 }
 
+#define COPIES_FREE_MIN (UINT64_C(64) << 20)
+
+static bool daemon_may_copy_log(void *context)
+{
+    const struct daemon *daemon = context;
+    return daemon->shell && !daemon->failed && !daemon->stopping;
+}
+
+void daemon_renew_log_copier(struct daemon *daemon)
+{
+    const struct as_access_env *env = daemon->options->adapters->get_env(daemon->outside);
+    const struct log_copier_config config = {
+        .settings = &daemon->config->settings.action_log,
+        .history = daemon->history_log,
+        .env = {env->http, env->loop, env->runner, env->clock, env->get_variable},
+        .instance = daemon->instance,
+        .free_min = COPIES_FREE_MIN,
+        .is_leading = daemon_may_copy_log,
+        .context = daemon,
+    };
+    log_copier_free(daemon->log_copier);
+    daemon->log_copier = log_copier_new(&config);
+}
+
 #define TIMER_MAX_US    (30 * AS_US_PER_S)
 #define RETIRE_AFTER_US (10 * AS_US_PER_S) /* for what they send beside the engine's calls */
 #define RETIRE_LOOK_US  (1 * AS_US_PER_S)

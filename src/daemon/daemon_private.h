@@ -40,6 +40,7 @@
 #include <alertscaler/ui/route.h>
 
 #include "admission.h"
+#include "log_copier.h"
 #include "sandbox.h"
 
 struct as_kill_switch;
@@ -176,6 +177,7 @@ struct daemon {
     struct as_api *api;
     struct as_history_fill *fill;
     struct as_log_history *history_log; /* reads the action log for the API */
+    struct log_copier *log_copier;      /* NULL: none is configured */
     struct as_routes routes;
     struct as_http_server *server;
     struct daemon_admission *admission;
@@ -220,6 +222,9 @@ void daemon_forget_recoveries(struct daemon *daemon); /* frees them */
 struct as_notifier_config daemon_messages_begin(struct daemon *daemon);
 void daemon_messages_end_former(struct daemon *daemon);
 void daemon_messages_close(struct daemon *daemon);
+
+/* By the present configuration. */
+void daemon_renew_log_copier(struct daemon *daemon);
 
 /* daemon_policies.c */
 /* Joins the policies with the present configuration. Before the engine gets its rules. */

@@ -116,6 +116,7 @@ static void visit_settings(const struct visitor *visitor, const struct as_settin
 {
     visit_http(visitor, &settings->alertmanager.http);
     visit_http(visitor, &settings->prometheus.http);
+    visit_http(visitor, &settings->action_log.replicas.http);
     visit_http(visitor, &settings->objects.prometheus.http);
     for (size_t i = 0; i < settings->notify_count; i++)
         visit_http(visitor, &settings->notify[i].http);

@@ -816,6 +816,17 @@ static void finish_state(struct loader *loader, const struct as_yaml_node *node,
 static const struct schema state = SCHEMA("state", as_state_settings, state_fields,
                                           .example = "{store: kubernetes}", .finish = finish_state);
 
+static const struct schema_field replica_fields[] = {
+    SCHEMA_FIELD("urls", URLS, as_replica_settings, urls, .is_required = true,
+                 .count_offset = SETTINGS_IN(as_replica_settings, url_count)),
+    SCHEMA_FIELD("http_config", MAP, as_replica_settings, http, .map = &schema_http_config),
+    {0},
+};
+
+static const struct schema settings_replicas =
+    SCHEMA("action_log.replicas", as_replica_settings, replica_fields,
+           .example = "{urls: ['http://alertscaler-0:9096']}", .refusals = schema_http_refusals);
+
 static const struct schema_field action_log_fields[] = {
     SCHEMA_FIELD("path", PATH, as_action_log_settings, path,
                  .fallback = "/var/lib/alertscaler/actions.jsonl"),
@@ -823,6 +834,7 @@ static const struct schema_field action_log_fields[] = {
                  .max = INT64_C(1) << 40, .fallback = "100MiB"),
     SCHEMA_FIELD("keep", INT, as_action_log_settings, keep, .min = 1, .max = 10000,
                  .fallback = "10"),
+    SCHEMA_FIELD("replicas", MAP, as_action_log_settings, replicas, .map = &settings_replicas),
     {0},
 };
 
@@ -902,17 +914,9 @@ const struct schema schema_settings = {
 };
 
 const struct schema *const schema_settings_parts[] = {
-    &settings_alertmanager,
-    &prometheus,
-    &cluster,
-    &limits,
-    &action_limit,
-    &scale_down_limit,
-    &state,
-    &lease,
-    &action_log,
-    &kill_switch,
-    NULL,
+    &settings_alertmanager, &prometheus, &cluster, &limits,     &action_limit,
+    &scale_down_limit,      &state,      &lease,   &action_log, &settings_replicas,
+    &kill_switch,           NULL,
 };
 
 const struct as_provider_settings *as_settings_find_provider(const struct as_settings *settings,

@@ -129,6 +129,9 @@ void lint_check_servers(struct lint_run *run)
     const struct as_yaml_node *prometheus = as_yaml_find(root, "prometheus");
     const struct as_yaml_node *alertmanager = as_yaml_find(root, "alertmanager");
     const struct as_yaml_node *urls = as_yaml_find(alertmanager, "urls");
+    const struct as_yaml_node *replicas =
+        as_yaml_find(as_yaml_find(root, "action_log"), "replicas");
+    const struct as_yaml_node *replica_urls = as_yaml_find(replicas, "urls");
     const struct as_yaml_node *notify = as_yaml_find(root, "notify");
     const struct as_yaml_node *url = as_yaml_find(prometheus, "url");
     if (url) {
@@ -138,6 +141,9 @@ void lint_check_servers(struct lint_run *run)
     for (uint32_t i = 0; urls && i < urls->count; i++)
         check_login(run, urls->items[i], as_yaml_find(alertmanager, "http_config"),
                     &settings->alertmanager.http);
+    for (uint32_t i = 0; replica_urls && i < replica_urls->count; i++)
+        check_login(run, replica_urls->items[i], as_yaml_find(replicas, "http_config"),
+                    &settings->action_log.replicas.http);
     for (uint32_t i = 0; notify && i < notify->count; i++) {
         const struct as_yaml_node *webhook = as_yaml_find(notify->items[i], "webhook");
         const struct as_yaml_node *peer = as_yaml_find(notify->items[i], "alertmanager");

@@ -1,13 +1,16 @@
 """Times in which another replica led: the replica that leads now names it and the time, on pages, in the API and in commands."""
 import datetime
 import json
+import re
 import shutil
 import subprocess
+import time
 import urllib.parse
 
 import pytest
+import yaml
 
-from harness.daemon import environment, find_binary
+from harness.daemon import dump_yaml, environment, find_binary
 from harness.wait import eventually
 from test_failover import LEASE, Cluster, lock_a_workload, moment
 
@@ -18,6 +21,20 @@ OWN_LOG = "its records are in its own action log"
 @pytest.fixture
 def cluster(control_plane, tmp_path, namespace):
     made = Cluster(control_plane, tmp_path, namespace, LEASE_TIMES)
+    yield made.start()
+    for replica in made.replicas:
+        if replica.process.running:
+            replica.process.kill()
+
+
+@pytest.fixture
+def copying_cluster(control_plane, tmp_path, namespace):
+    """The leader copies what it lacks."""
+    made = Cluster(control_plane, tmp_path, namespace, LEASE_TIMES)
+    for replica in made.replicas:
+        config = yaml.safe_load(replica.config_file.read_text())
+        config["action_log"]["replicas"] = {"urls": [each.url for each in made.replicas]}     # also its own
+        replica.config_file.write_text(dump_yaml(config))
     yield made.start()
     for replica in made.replicas:
         if replica.process.running:
@@ -152,3 +169,49 @@ def test_the_replica_and_the_time_are_named(cluster):
     files = [*first.directory.glob("actions.jsonl*"), *first.directory.glob("replica-*.jsonl*")]
     done = subprocess.run([find_binary(), "log", "verify", *files], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "records 1 to " in done.stdout, done
+
+
+@pytest.mark.seconds(600)
+def test_the_leader_fetches_what_it_lacks(copying_cluster):
+    cluster = copying_cluster
+    first = cluster.wait_leader()
+    third = cluster.replicas[-1] if first is not cluster.replicas[-1] else cluster.replicas[0]
+    second = next(r for r in cluster.replicas if r not in (first, third))
+    one, one_decision, one_time = decide(cluster, first, "one")
+    for name in ("later", "even-later"):    # the state has the newest records until they are synced: the next leader writes them
+        time.sleep(3)
+        decide(cluster, first, name)
+    third.stop()
+    first.kill()        # without a farewell
+    eventually(lambda: cluster.find_leader([second]), 60, what=f"{second.process.name} leads")
+    eventually(lambda: warnings_of(second), what="the former leader is named")
+    assert second.get(f"/api/v1/decisions/{one_decision}").status == 404
+    two, two_decision, _ = decide(cluster, second, "two")
+
+    # As soon as the former leader is back, the warning ends.
+    follow(cluster, first)
+    eventually(lambda: second.get(f"/api/v1/decisions/{one_decision}").ok, 120, what="the decision was copied")
+    assert warnings_of(second) == []
+    ids = [decision["id"] for decision in second.get("/api/v1/decisions?limit=1000").json["data"]]
+    assert {one_decision, two_decision} <= set(ids)
+    assert second.get(f"/decisions/{one_decision}").ok
+    page = second.get("/targets/" + urllib.parse.quote(one))
+    assert page.ok and OWN_LOG not in page.text and "2 to 5" in page.text
+    done = run(second, "explain", "--target", one, "--at", one_time)
+    assert done.returncode == 0 and "2 to 5: applied" in done.stdout and done.stderr == "", done
+    done = run(second, "log", "-o", "json")
+    seqs = [json.loads(line)["seq"] for line in done.stdout.splitlines()]
+    assert seqs == list(range(1, len(seqs) + 1)) and done.stderr == ""
+    files = [*second.directory.glob("actions.jsonl*"), *second.directory.glob("replica-*")]
+    done = subprocess.run([find_binary(), "log", "verify", *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "records 1 to " in done.stdout, done
+    assert not list(first.directory.glob("replica-*")), "a follower copies nothing"
+
+    # The first one leads again: its own log has both ends of the gap.
+    hand_over(cluster, second, first)
+    assert first.get(f"/api/v1/decisions/{two_decision}").status == 404
+    follow(cluster, second)
+    eventually(lambda: first.get(f"/api/v1/decisions/{two_decision}").ok, 120, what="the decision was copied")
+    eventually(lambda: warnings_of(first) == [], what="nothing is missing")
+    for replica in (first, second):
+        assert "cannot be copied" not in re.sub(r".*(UNREACHABLE|refused|connect).*", "", replica.process.log_text())

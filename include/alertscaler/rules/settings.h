@@ -289,10 +289,17 @@ struct as_state_settings {
     struct as_lease_settings lease;
 };
 
+struct as_replica_settings { /* whose records the leader copies */
+    const char **urls;       /* count 0: of none */
+    size_t url_count;
+    struct as_http_settings http;
+};
+
 struct as_action_log_settings {
     const char *path;
     uint64_t max_size; /* the file is rotated above this size */
     uint32_t keep;     /* rotated files to keep */
+    struct as_replica_settings replicas;
 };
 
 struct as_kill_switch_settings {
