@@ -109,12 +109,21 @@ def test_one_replica_and_several_are_installed_alike(one, several):
     assert (MANIFESTS / one).read_text() == (MANIFESTS.parent / "kubernetes-ha" / several).read_text()
 
 
-def test_the_configuration_for_several_replicas_differs_in_the_state_and_the_kill_switch_alone():
+def test_the_configuration_for_several_replicas_differs_where_it_must_alone():
     """A file would stop only the replica that has it; with several the Lease's annotation is the kill switch."""
     one, several = (yaml.safe_load((folder / "config/alertscaler.yaml").read_text())
                     for folder in (MANIFESTS, MANIFESTS.parent / "kubernetes-ha"))
     assert several["state"].pop("store") == "kubernetes"
     assert (one.pop("state")["store"], several.pop("state")) == ("sqlite", {})
+    replicas = several["action_log"].pop("replicas")
+    services = list(yaml.safe_load_all((MANIFESTS.parent / "kubernetes-ha/replicas.yaml").read_text()))
+    pods = [service["spec"]["selector"]["statefulset.kubernetes.io/pod-name"] for service in services]
+    count = yaml.safe_load((MANIFESTS.parent / "kubernetes-ha/statefulset.yaml").read_text())["spec"]["replicas"]
+    assert pods == [service["metadata"]["name"] for service in services] == [f"alertscaler-{n}" for n in range(count)]
+    assert replicas["urls"] == [f"http://{pod}:9096" for pod in pods]
+    assert all(service["spec"]["publishNotReadyAddresses"] for service in services)
+    token = replicas["http_config"]["authorization"]["credentials_file"]
+    assert [t["permissions"] for t in several["receiver"]["tokens"] if t["file"] == token] == [["read"]]
     assert one.pop("kill_switch") and "kill_switch" not in several
     assert one == several
 

@@ -46,6 +46,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if gt (int .Values.replicaCount) 1 }}true{{ end -}}
 {{- end }}
 
+{{- /* With the token of Prometheus, if it may read everything. */ -}}
+{{- define "alertscaler.copiesRecords" -}}
+{{- $access := default dict (get .Values.credentials.tokens "prometheus") -}}
+{{- $reads := and (has "read" (default list (get $access "permissions"))) (not (hasKey $access "rules")) (not (hasKey $access "targets")) -}}
+{{- if and (include "alertscaler.hasReplicas" .) (or (not .Values.credentials.enabled) $reads) }}true{{ end -}}
+{{- end }}
+
 {{- define "alertscaler.hasAdmission" -}}
 {{- if and .Values.objects.enabled .Values.objects.admission }}true{{ end -}}
 {{- end }}
@@ -79,6 +86,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 {{- $_ := set $config "receiver" (dict "tokens" $tokens) -}}
+{{- end -}}
+{{- if include "alertscaler.copiesRecords" . -}}
+{{- $urls := list -}}
+{{- range $n := until (int .Values.replicaCount) -}}
+{{- $urls = append $urls (printf "http://%s-%d:9096" (include "alertscaler.fullname" $) $n) -}}
+{{- end -}}
+{{- $replicas := dict "urls" $urls -}}
+{{- if .Values.credentials.enabled -}}
+{{- $authorization := dict "credentials_file" "/etc/alertscaler-tokens/prometheus" -}}
+{{- $_ := set $replicas "http_config" (dict "authorization" $authorization) -}}
+{{- end -}}
+{{- $_ := set (get $config "action_log") "replicas" $replicas -}}
 {{- end -}}
 {{- if .Values.objects.enabled -}}
 {{- $_ := set $config "objects" .Values.objects -}}
