@@ -52,6 +52,25 @@ def test_the_program_accepts_the_configuration(example, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_the_leader_of_several_replicas_finds_each_pod():
+    items = helm.render("--set", "replicaCount=2")
+    names = ["scaler-alertscaler-0", "scaler-alertscaler-1"]
+    replicas = config_of(items)["action_log"]["replicas"]
+    assert replicas == {"urls": [f"http://{name}:9096" for name in names], "http_config": {
+        "authorization": {"credentials_file": "/etc/alertscaler-tokens/prometheus"}}}
+    services = [items["Service", name] for name in names]
+    assert [s["spec"]["selector"] for s in services] == [{"statefulset.kubernetes.io/pod-name": name} for name in names]
+    assert all(s["spec"]["publishNotReadyAddresses"] for s in services)
+    assert not any("app.kubernetes.io/name" in s["metadata"]["labels"] for s in services), "a ServiceMonitor finds each pod once"
+    assert {"podSelector": {"matchLabels": items["StatefulSet", "scaler-alertscaler"]["spec"]["selector"]["matchLabels"]}} in items[
+        "NetworkPolicy", "scaler-alertscaler"]["spec"]["ingress"][0]["from"]
+    more = helm.render("--set", "replicaCount=3")
+    assert workload(items)["spec"]["template"] == workload(more)["spec"]["template"], "one more replica makes no new pods of the others"
+    narrowed = helm.render("--set", "replicaCount=2", "--set", "credentials.tokens.prometheus.permissions={notify}")
+    assert "replicas" not in config_of(narrowed)["action_log"], "no token may read"
+    assert "replicas" not in config_of(helm.render())["action_log"] and ("Service", names[0]) not in helm.render()
+
+
 @pytest.fixture
 def operator(control_plane):
     """The kinds of the Prometheus Operator."""

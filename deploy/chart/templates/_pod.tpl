@@ -10,7 +10,8 @@ metadata:
     prometheus.io/port: "9096"
     {{- end }}
     # a change of these needs a restart; all else is loaded by itself
-    checksum/restart: {{ pick (include "alertscaler.config" . | fromYaml) "state" "action_log" | toJson | sha256sum }}
+    {{- $config := include "alertscaler.config" . | fromYaml }}
+    checksum/restart: {{ dict "state" $config.state "action_log" (omit $config.action_log "replicas") | toJson | sha256sum }}
     {{- with .Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 spec:
   serviceAccountName: {{ include "alertscaler.serviceAccount" . }}
