@@ -89,11 +89,36 @@ static const char *no_variable(const char *name)
     return NULL;
 }
 
+static bool is_current, is_done;
+
+static void look(struct as_log_history_job *job, const struct as_log_history_view *view)
+{
+    is_current = view->state.is_current;
+}
+
+static void end_look(struct as_log_history_job *job)
+{
+    is_done = true;
+}
+
+/* A job reads the log for a short time only. */
+static void read_log(void)
+{
+    struct as_log_history_job job = {.run = look, .done = end_look, .drop = end_look};
+    for (is_current = false; !is_current;) {
+        is_done = false;
+        cr_assert(as_log_history_submit(history, &job));
+        while (!is_done)
+            (void)event_base_loop(base, EVLOOP_ONCE);
+    }
+}
+
 static void begin(size_t url_count)
 {
     struct as_error error = AS_ERROR_INIT;
     settings.replicas.url_count = url_count;
     cr_assert_eq(as_log_history_new(base, path, &history, &error), 0, "%s", error.text);
+    read_log();
     copier = log_copier_new(&(struct log_copier_config){
         .settings = &settings,
         .history = history,
