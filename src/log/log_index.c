@@ -794,8 +794,8 @@ static int index_update_done(struct as_log_index *index, struct as_error *error)
 
 static int index_scan(struct as_log_index *index, struct as_error *error)
 {
-    struct log_part *parts;
-    size_t count, capacity;
+    struct log_part *parts = NULL;
+    size_t count = 0, capacity = 0;
     int status = index_list(index, &parts, &count, &capacity, error);
     if (status != 0)
         return status;

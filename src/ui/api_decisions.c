@@ -534,7 +534,7 @@ static void history_answer_decision(struct api_request *request, const char *id)
 {
     struct api_history *answer = api_history_new(request, AS_LOG_INDEX_LINE_MAX + HISTORY_TAIL_MAX);
     answer->job.run = history_run_decision;
-    answer->id = as_xstrndup(id, strnlen(id, HISTORY_ID_MAX));
+    answer->id = as_xasprintf("%.*s", HISTORY_ID_MAX, id);
     api_history_submit(answer);
 }
 
@@ -728,7 +728,7 @@ static struct api_history *history_begin_page(struct api_request *request, const
     struct api_history *answer = api_history_new(request, HISTORY_TAIL_MAX);
     answer->job.run = history_run_page;
     answer->job.done = history_show_page;
-    answer->id = as_xstrndup(id, strnlen(id, HISTORY_ID_MAX));
+    answer->id = as_xasprintf("%.*s", HISTORY_ID_MAX, id);
     answer->api = request->api;
     answer->endpoint = endpoint;
     answer->rest = request->rest; /* of the exchange's path */

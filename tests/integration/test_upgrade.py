@@ -19,6 +19,7 @@ STORES = ["sqlite", "kubernetes"]
 WAYS_OUT = {"sqlite": "move it and its -wal file away", "kubernetes": "delete the ConfigMaps with the label"}
 GROWN = ["a", "b", "back", "alias", "alias/", "each-1"]     # by one, and locked since
 OPEN = {"Both": 2, "Grow": 1, "Slow": 1, "Full": 1, "Held": 2, "Stuck": 1}
+WHOLE = {"Authorization": "Bearer secret-of-whole"}
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def make(control_plane, namespace, make_daemon, groups, tmp_path):
             config["state"] = {"store": "kubernetes", "namespace": place,
                                "lease": {"duration": "30s", "renew_deadline": "20s", "retry_period": "500ms"}}
         daemon = make_daemon(upgrade.make_rules(groups, place, has_aliases=False), config, start=False, env={"POD_NAME": "pod-0"})
-        daemon.headers = {"Authorization": "Bearer secret-of-whole"}
+        daemon.headers = WHOLE
         folder = upgrade.GOLDEN / version
         if store == "kubernetes":
             items = json.loads((folder / "configmaps.json").read_text())
@@ -57,6 +58,7 @@ def make(control_plane, namespace, make_daemon, groups, tmp_path):
 
 
 def incidents(daemon):
+    daemon.headers = WHOLE      # upgrade.send leaves those of a narrowed credential
     return daemon.get("/api/v1/incidents").json["data"]
 
 
