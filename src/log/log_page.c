@@ -292,7 +292,7 @@ static bool page_is_no_part(int status)
 /* A file without a record is left out: each page looks for its first one, so not for long. */
 static int page_add_part(struct page_run *run, const char *path, struct as_error *error)
 {
-    struct as_log_page_record record;
+    struct as_log_page_record record = {0};
     struct stat info;
     const uint64_t skipped = run->page.skipped;
     int status = page_open(run, path, &info);
@@ -434,7 +434,7 @@ static size_t page_find_part(const struct page_run *run, const as_wall_time *tim
 static int page_begin_at(struct page_run *run, as_wall_time time, struct as_error *error)
 {
     const struct page_part *part = &run->parts[page_find_part(run, &time)];
-    struct as_log_page_record record;
+    struct as_log_page_record record = {0};
     uint64_t size;
     int status = page_open_part(run, part, &size, error);
     if (status == 0)
@@ -487,7 +487,7 @@ enum page_outcome { PAGE_END_OF_FILE, PAGE_FULL, PAGE_GAP, PAGE_BEHIND_UNTIL };
 /* Reads on in the open file. An outcome, or a negative errno. */
 static int page_read_file(struct page_run *run, struct as_error *error)
 {
-    struct as_log_page_record record;
+    struct as_log_page_record record = {0};
     int status;
     while ((status = page_next(run, &record, error)) > 0) {
         if (record.seq <= run->last) {
