@@ -271,7 +271,7 @@ static void api_log_print_headers(const struct api_log *log, struct as_buf *out)
                                     "Alertscaler-Log-Skipped: %llu\r\n",
                   (long long)log->page.next, log->page.has_more ? "yes" : "no",
                   (unsigned long long)log->page.missing,
-                  (unsigned long long)(log->page.skipped + log->skipped));
+                  (unsigned long long)log->page.skipped + log->skipped);
     if (log->leader)
         as_buf_printf(out, "Alertscaler-Log-Leader: %s\r\n", log->leader);
     for (size_t i = 0; i < absences->count; i++) {

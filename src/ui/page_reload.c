@@ -3,6 +3,7 @@
  * those in force. The files are read when a browser loads the page, at most once a second; nothing
  * is put in force.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,7 @@ static void print_entry_change(struct changes *changes, const struct entry *befo
         {.title = "Entry"}, {.title = "Change"}, {.title = "File"}, {.title = "Text"}};
     const struct entry *entry = after ? after : before;
     struct as_buf *out = page_get_out(changes->request);
+    assert(entry);
     struct html_table *table = &changes->table;
     if (changes->count++ >= CHANGES_SHOWN)
         return;

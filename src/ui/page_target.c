@@ -1011,7 +1011,7 @@ static void print_chart(const struct api_request *request, const struct as_targe
                                    ? " at its decisions: before memory, the last one of each "
                                    : " at its decisions, as far as memory has them.</p>\n");
     }
-    if (values.count > value_count) {
+    if (older && values.count > value_count) {
         const int64_t width = STRETCH_VALUES * older->width;
         page_print_span(out, width < AS_US_PER_MIN ? AS_US_PER_MIN : width);
         as_buf_append_str(out, ".</p>\n");
