@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from harness.daemon import dump_yaml
+from harness.daemon import dump_yaml, has_sanitizers
 from harness.wait import eventually, steadily
 
 from test_history import TARGETS, make_rules, write_night, PROVIDERS
@@ -268,8 +268,9 @@ def test_attacks(night, tmp_path):
         time.sleep(0.02)
     assert {way for way, *_ in replica.asked} == set(ATTACKS)
     time.sleep(1)       # the last answer is read
-    assert longest < 1, f"the loop was blocked for {longest:.1f} s"
-    assert memory_of(daemon) - before < 100 << 20
+    assert longest < 3, f"the loop was blocked for {longest:.1f} s"
+    room = 400 if has_sanitizers() else 100     # MiB: a sanitizer keeps what is freed
+    assert memory_of(daemon) - before < room << 20
     assert copies_of(daemon) == [] and not has_all(daemon)
     assert daemon.get(f"/api/v1/decisions/{id_of(lines, 150)}").status == 404
     found = complaints_of(daemon)

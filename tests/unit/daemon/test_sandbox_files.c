@@ -62,6 +62,8 @@ static const struct row {
     const char *key;
     const char *text; /* FILE: the file in its own folder */
 } rows[] = {
+    HTTP("action_log.replicas.http_config.",
+         "action_log: {replicas: {urls: ['http://a'], http_config: {", "}}}"),
     HTTP("alertmanager.http_config.", "alertmanager: {urls: ['http://a'], http_config: {", "}}"),
     HTTP("notify.alertmanager.http_config.",
          "notify: [{name: a, on: [failed], alertmanager: {urls: ['http://a'], http_config: {",
@@ -97,6 +99,7 @@ static const struct row {
 
 /* Keys with a parser of their own. What they hold are no files, or a row below says so. */
 static const char *const customs[] = {
+    HTTP_CUSTOMS("action_log.replicas.http_config."),
     HTTP_CUSTOMS("alertmanager.http_config."),
     HTTP_CUSTOMS("notify.alertmanager.http_config."),
     HTTP_CUSTOMS("notify.webhook.http_config."),
