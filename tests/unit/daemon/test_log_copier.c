@@ -347,7 +347,8 @@ Test(log_copier, what_has_no_room_is_not_fetched_again)
     cr_assert_eq(count_logged(COMPLAINT), 0);
 }
 
-Test(log_copier, an_answer_without_end_is_cut)
+/* One request is under way, whose answer has begun and does not end. */
+static void begin_answer_that_stays(void)
 {
     begin(1);
     world.serve = NULL;
@@ -362,6 +363,11 @@ Test(log_copier, an_answer_without_end_is_cut)
         (void)event_base_loop(base, EVLOOP_NONBLOCK);
         world_run(&world);
     }
+}
+
+Test(log_copier, an_answer_without_end_is_cut)
+{
+    begin_answer_that_stays();
     AS_CLEANUP(as_free_p) char *spaces = as_xmalloc(LOG_COPIER_ANSWER_MAX);
     memset(spaces, ' ', LOG_COPIER_ANSWER_MAX);
     world_feed(&world, spaces, LOG_COPIER_ANSWER_MAX);
@@ -371,19 +377,7 @@ Test(log_copier, an_answer_without_end_is_cut)
 
 Test(log_copier, it_ends_while_a_request_is_under_way)
 {
-    begin(1);
-    world.serve = NULL;
-    world_answer(&world, (struct world_answer){.method = "GET",
-                                               .path = "limit=1000",
-                                               .outcome = AS_HTTP_ANSWERED,
-                                               .status = 200,
-                                               .body = "{",
-                                               .stays = true});
-    world_advance(&world, LOG_COPIER_EVERY_US);
-    while (TAILQ_EMPTY(&world.staying)) {
-        (void)event_base_loop(base, EVLOOP_NONBLOCK);
-        world_run(&world);
-    }
+    begin_answer_that_stays();
     copier = log_copier_free(copier);
     cr_assert(world.requests[0].is_cancelled);
 }
