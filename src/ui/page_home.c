@@ -393,7 +393,7 @@ static void print_ended_row(const struct api_request *request, struct html_table
     as_buf_append_char(out, ' ');
     print_labels(out, ended->labels);
     html_cell(table);
-    page_print_span(out, ended->at.us - ended->starts_at.us);
+    page_print_span(out, ended->at.us - ended->opened.us);
     html_cell(table);
     page_print_time(request, ended->at);
     html_cell(table);

@@ -290,12 +290,17 @@ def test_last_night_is_found_by_each_filter(make):
         assert daemon.get(f"/api/v1/decisions?{query}").status == 400
 
 
-def test_a_narrowed_credential_sees_its_targets_only(make, tmp_path):
+def make_readers(folder):
+    """The configuration of two credentials: one sees all targets, the other one only batch."""
     tokens = []
-    for name, targets in (("all", None), ("batch-team", ["batch"])):
-        (tmp_path / name).write_text(name)
-        tokens.append({"name": name, "file": str(tmp_path / name), "permissions": ["notify", "read"], **({"targets": targets} if targets else {})})
-    daemon = make(config={"receiver": {"tokens": tokens}}, start=False)
+    for name, more in (("all", {}), ("batch-team", {"targets": ["batch"]})):
+        (folder / name).write_text(name)
+        tokens.append({"name": name, "file": str(folder / name), "permissions": ["notify", "read"], **more})
+    return {"receiver": {"tokens": tokens}}
+
+
+def test_a_narrowed_credential_sees_its_targets_only(make, tmp_path):
+    daemon = make(config=make_readers(tmp_path), start=False)
     night = make_night(60)
     for record in night[::2]:
         if record["kind"] == "decision":

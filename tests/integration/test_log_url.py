@@ -14,7 +14,7 @@ from harness.notification import alert, notification
 from harness.played import Played, run
 from harness.wait import eventually
 
-from test_history import NIGHT, TARGETS, make_night, make_rules, write_night, PROVIDERS
+from test_history import NIGHT, TARGETS, make_night, make_readers, make_rules, write_night, PROVIDERS
 from test_log import DIGEST, START, make_action, make_alert, make_decision, make_notification, make_repeat, seal
 
 INCIDENT = {"kind": "incident", "event": "opened", "digest": DIGEST, "fingerprint": "7be9cc40aa9853c5", "labels": {"alertname": "Slow"},
@@ -149,11 +149,7 @@ def test_a_file_or_a_daemon(day, tmp_path):
 
 
 def test_a_narrowed_credential_sees_its_targets_only(make, tmp_path):
-    tokens = []
-    for name, targets in (("all", None), ("batch-team", ["batch"])):
-        (tmp_path / name).write_text(name)
-        tokens.append({"name": name, "file": str(tmp_path / name), "permissions": ["notify", "read"], **({"targets": targets} if targets else {})})
-    daemon = make(config={"receiver": {"tokens": tokens}}, start=False)
+    daemon = make(config=make_readers(tmp_path), start=False)
     records = make_day()
     for record in records:
         if record["kind"] == "incident" and len(record["targets"]) == 1 and record["targets"][0]["target"] == TARGETS["checkout"]:
