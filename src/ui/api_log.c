@@ -426,7 +426,7 @@ static int api_log_follow(struct as_api *api, const char *id, const struct api_r
     return 0;
 }
 
-/* Who leads, for a header. */
+/* The holder of the Lease, for a header. */
 static char *api_log_copy_leader(const struct as_leader_view *leader)
 {
     const char *holder = leader->holder;

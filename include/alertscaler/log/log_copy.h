@@ -3,9 +3,9 @@
  * records are missing, and what of another replica's answer is written.
  *
  * A gap is filled from its end. The record behind the gap has the hash of the gap's last record,
- * and each record has the hash of the one before it. So each part is proven before it is written,
- * whoever sent it. A chain that began at the record before the gap would prove nothing: everybody
- * can go on with a chain.
+ * and each record has the hash of the record before it. So each part is proven before it is written,
+ * also if an attacker sent the part. A check from the begin of the gap would prove nothing, because
+ * anybody can add valid records to a chain.
  *
  * All functions run in the thread of the history.
  */
@@ -37,8 +37,8 @@ struct as_log_copy_search {
 };
 
 /* The newest gap. A gap before all records counts only if a `start` record names another replica
- * that led: else rotation has deleted the records. 1; 0: there is none; or a negative errno with an
- * error: -EAGAIN if the files are not all indexed. */
+ * that led: else rotation has deleted the records. 1; 0: no gap; or a negative errno with an error:
+ * -EAGAIN if the files are not all indexed. */
 int as_log_copy_find(const struct as_log_history_view *view,
                      const struct as_log_copy_search *search, struct as_log_copy_gap *gap_out,
                      struct as_error *error) AS_MUST_USE;
