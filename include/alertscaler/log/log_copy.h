@@ -3,9 +3,9 @@
  * records are missing, and what of another replica's answer is written.
  *
  * A gap is filled from its end. The record behind the gap has the hash of the gap's last record,
- * and each record has the hash of the record before it. So each part is proven before it is written,
- * also if an attacker sent the part. A check from the begin of the gap would prove nothing, because
- * anybody can add valid records to a chain.
+ * and each record has the hash of the record before it. So each part is proven before it is
+ * written, also if an attacker sent the part. A check from the begin of the gap would prove
+ * nothing, because anybody can add valid records to a chain.
  *
  * All functions run in the thread of the history.
  */
